@@ -35,7 +35,7 @@ def range_of(plan: Plan) -> Range | None:
     """The range for a resolved plan; None where the allocator is not simulated.
 
     So it is with training of all weights on one GPU. The simulation is right there too: in 200
-    steps of an H100 and an H200 it is 0.4 % off in the median, nine of ten within 4.5 %. But the
+    steps of an H100 and an H200 it is 0.3 % off in the median, nine of ten within 3.7 %. But the
     bytes it reserves can shrink as a batch grows, where our searches take them to grow.
 
     >>> range_of(Plan(lora=8, attention="efficient"))

@@ -27,12 +27,7 @@ from calculator.cards import CARDS, Card
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
 from calculator.optimizers.rule import rule_of
-from calculator.overhead import (
-    Overhead,
-    estimate_overhead,
-    handle_bytes,
-    simulated_overhead,
-)
+from calculator.overhead import Overhead, estimate_overhead, handle_bytes, simulated_overhead
 from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
@@ -47,6 +42,7 @@ from calculator.tensors import Statics
 STEPS: Final = 3
 # so many micro-steps after the first one stand for all
 LATER: Final = 2
+# more than any model has; the requests of a million layers would not fit a machine's memory
 MOST_LAYERS: Final = 1000
 
 
@@ -112,8 +108,7 @@ def simulated(architecture: Architecture, report: Report) -> Report:
 def overhead_of(architecture: Architecture, plan: Plan, peak: int) -> Overhead:
     """The same of a resolved plan, whose step's tensors hold so many bytes at the peak.
 
-    Of more layers than any model has, the requests would not fit this machine's memory: the share
-    is typical.
+    Of more than `MOST_LAYERS` layers the allocator is not simulated.
     """
     card = plan.card
     if architecture.layers + architecture.decoder_layers > MOST_LAYERS:

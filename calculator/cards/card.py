@@ -150,8 +150,8 @@ class Family:
 # bytes, and who measured them with which CUDA
 MEASURED_CONTEXTS: Final = {
     "t4": (147_718_144, "fitcheck-llm 0.3.1, CUDA 12.8 and 13.0"),
-    "h100": (766 * MiB, "ours, CUDA 13.0, the median of 40 steps"),
-    "h200": (763 * MiB, "ours, CUDA 13.0, the median of 40 steps"),
+    "h100": (766 * MiB, "ours, CUDA 13.0, the median of a process's first 40 steps"),
+    "h200": (766 * MiB, "ours, on an H100 with CUDA 13.0"),
 }
 
 

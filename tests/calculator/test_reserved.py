@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
 from calculator.allocator import OutOfMemoryError, round_block
 from calculator.catalog import MODELS, find_model
 from calculator.plan import Plan
-from calculator.reserved import Workspaces, divided, reserved
+from calculator.planner.need import judged
+from calculator.reserved import MOST_LAYERS, Workspaces, divided, reserved
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.tallied import counted
@@ -94,3 +97,10 @@ def test_expandable_segments_reserve_little_more_than_the_blocks() -> None:
 def test_sizes_are_divided_in_whole_blocks() -> None:
     assert divided(3072, [512, 1024]) == [512, 1024, 1536]
     assert sum(map(round_block, divided(10_240, [40_000, 40_000]))) == 10_240
+
+
+def test_a_model_of_more_layers_than_any_has_is_not_simulated() -> None:
+    plan = Plan(lora=8, lora_targets="c_attn")
+    for layers, is_simulated in ((MOST_LAYERS, True), (MOST_LAYERS + 1, False)):
+        shape = replace(MODELS["gpt2-s"], name="deep", layers=layers)
+        assert judged(shape, plan).overhead.is_simulated is is_simulated

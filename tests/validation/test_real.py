@@ -12,12 +12,16 @@ from calculator.estimate import estimate
 from calculator.models.registry import TYPES
 from calculator.plan import Plan
 from calculator.report import Phase
+from calculator.reserved import Workspaces, reserved
+from calculator.units import MiB
 from templates.pieces.comparisons import scores
-from validation import fitcheck
+from validation import fitcheck, hopper
 from validation.by_hand import repeated_by_hand
 from validation.published_rows import Figure
 from validation.real import BEFORE_2, held_or_not, summary
 from validation.scoreboard import Score
+
+HOPPERS = Workspaces((32 * MiB,), (32 * MiB,))
 
 
 def of_the_t4() -> list[Score]:
@@ -107,3 +111,15 @@ def test_a_row_that_is_far_off_has_its_causes_or_is_unexplained() -> None:
     listed = [line for line in summary(scores()) if line[:1] == " " and "litgpt" in line]
     assert listed
     assert all("left" in line for line in listed)
+
+
+def test_the_simulated_allocator_reserves_as_a_card_where_all_weights_are_trained() -> None:
+    errors = []
+    for card in hopper.TITLES:
+        rows = [row for row in hopper.source(card).rows if not row.plan.lora]
+        for row in rows[::10]:
+            found = reserved(row.architecture, row.plan.on(find_card(card)), HOPPERS)
+            errors.append(abs(found.reserved / int(row.more[Figure.OF_ALLOCATOR]) - 1))
+    assert len(errors) == 21
+    assert statistics.median(errors) < 0.01
+    assert sorted(errors)[18] < 0.06  # nine of ten

@@ -34,7 +34,7 @@ class Presence:
 
 @dataclass
 class Totals:
-    """A volunteer's work: sequences, steps, and micro-batches that it left out."""
+    """A volunteer's work: sequences, steps, and micro-batches whose loss was not finite."""
 
     samples: int = 0
     steps: int = 0

@@ -44,7 +44,7 @@ class Entry(Account):
         return Totals(self.samples, self.steps)
 
     def hear(self, report: Report, now: float) -> None:
-        """Take in what it tells of itself."""
+        """Update the account from the volunteer's own report."""
         if report.time != self.told:
             self.told = report.time
             self.presence.hear(now)
