@@ -39,6 +39,7 @@ def ways_of(**params: str) -> list[list[str | None]]:
 def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     visitor = visit()
     page = open_calculator(visitor)
+    advised(page)
     assert shown_ways(page) == ways_of()
     way = page.locator("#advice-ways button").first
     expect(way).to_contain_text("Keep the optimizer's states in 8 bits")
