@@ -9,6 +9,7 @@ LEFT, RIGHT = 12, 388
 TOP, STRIP, ROWS = 34, 52, 3
 STEP: Final = 0.2  # between two labels of the axis
 MOST: Final = 0.6  # a larger error is an arrow at the right end, with its value
+MANY: Final = 50  # more points than a reader tells apart are one path, without their words
 
 Point = tuple[str, float]  # words, and a relative error
 
@@ -67,14 +68,19 @@ def _axis(scale: _Scale, height: int) -> Iterator[str]:
 
 def _strip(scale: _Scale, y: int, name: str, points: Sequence[Point]) -> Iterator[str]:
     yield f'<text class="errors__name" x="{LEFT}" y="{y + 9}">{escape(name)}</text>'
+    dots = []
     for number, (words, error) in enumerate(points):
         x, middle = scale.x(min(error, MOST)), y + 21 + 8 * (number % ROWS)
         title = f"<title>{escape(f'{words}: {100 * error:+.1f} %')}</title>"
         if error > MOST:
             arrow = f'd="M{x - 8} {middle - 4}l8 4l-8 4z"'
             yield f'<path class="errors__beyond" {arrow}>{title}</path>'
+        elif len(points) > MANY:
+            dots.append(f"M{x} {middle}h0")
         else:
             yield f'<circle cx="{x}" cy="{middle}" r="3.5">{title}</circle>'
+    if dots:
+        yield f'<path class="errors__dots" d="{"".join(dict.fromkeys(dots))}"/>'
     if beyond := [f"{100 * error:+.0f}\N{NO-BREAK SPACE}%" for _, error in points if error > MOST]:
         place = f'x="{RIGHT - 12}" y="{y + 29}" text-anchor="end"'
         yield f"<text {place}>{', '.join(beyond)}</text>"

@@ -8,7 +8,7 @@ from templates.pieces.families import by_family
 from validation import hopper
 from validation.compare import NEARLY_EXACT, Comparison, spread
 from validation.published_rows import Figure
-from validation.scoreboard import median, sources
+from validation.scoreboard import Score, median, sources
 
 # What the rows in validation/measurements were measured on.
 DEVICES = {
@@ -38,21 +38,34 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class OnCard:
-    """Steps measured on a real card: its name, how many, and errors of allocated bytes."""
+    """Steps measured on a real card: its name, how many, and how near the answers are.
+
+    Attributes:
+        median: error of allocated bytes; `worst` is the largest one.
+        reserved: median error of the bytes that PyTorch's allocator reserves.
+        held: the steps for which the stated range holds what the driver showed.
+    """
 
     card: str
     count: int
     median: str
     worst: str
+    reserved: str
+    held: int
 
 
 @cache
 def on_card() -> OnCard:
     """The T4's steps, which others measured."""
-    found = [s for s in scores() if s.source is sources()[0] and s.figure is Figure.ALLOCATED]
-    errors = [score.error for score in found]
-    shares = (median(errors), max(map(abs, errors)))
-    return OnCard("Tesla T4", len(found), *(f"{100 * x:.2f}\N{NO-BREAK SPACE}%" for x in shares))
+    allocated, reserved, used = _scores_of([sources()[0].key])
+    return OnCard(
+        "Tesla T4",
+        len(allocated),
+        _percent(median(score.error for score in allocated)),
+        _percent(max(abs(score.error) for score in allocated)),
+        _percent(median(score.error for score in reserved)),
+        sum(score.is_held for score in used),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +80,21 @@ class OnOurCards:
 @cache
 def on_our_cards() -> OnOurCards:
     """The H100's and the H200's steps."""
-    found = [score for score in scores() if score.source.key in hopper.TITLES]
-    errors = [
-        [score.error for score in found if score.figure is figure]
-        for figure in (Figure.ALLOCATED, Figure.OF_ALLOCATOR)
+    allocated, reserved, _ = _scores_of([*hopper.TITLES])
+    errors = (median(score.error for score in chosen) for chosen in (allocated, reserved))
+    return OnOurCards(len(allocated), *map(_percent, errors))
+
+
+def _scores_of(keys: list[str]) -> list[list[Score]]:
+    """The scores of some sources: allocated and reserved bytes, and those the driver showed."""
+    return [
+        [score for score in scores() if score.source.key in keys and score.figure is figure]
+        for figure in (Figure.ALLOCATED, Figure.OF_ALLOCATOR, Figure.USED)
     ]
-    return OnOurCards(
-        len(errors[0]), *(f"{100 * median(x):.2f}\N{NO-BREAK SPACE}%" for x in errors)
-    )
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +122,7 @@ def accuracy() -> list[Measured]:
 def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
     """The errors of one group, at least one step, as a row of a table."""
     errors = spread([item.error for item in comparisons])
-    figures = (
-        f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
-        for error in (errors.median, errors.ninetieth, errors.worst)
-    )
+    figures = map(_percent, (errors.median, errors.ninetieth, errors.worst))
     nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
     return Accuracy(name, errors.count, nearly_exact, *figures)
 

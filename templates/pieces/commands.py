@@ -9,9 +9,6 @@ from typing import Final
 from tools.source import ARCHIVE, Source
 
 TOGETHER: Final = "python -m training"
-RUN_WORDS: Final = (
-    "`RUN` stands for the run file or its address, which you get from the run's organizers."
-)
 START_ENVIRONMENT: Final = ("python3 -m venv together", "source together/bin/activate")
 DOCTOR: Final = f"{TOGETHER} doctor RUN"
 JOIN: Final = f"{TOGETHER} join RUN --name Ada"
@@ -49,13 +46,13 @@ def at_once(source: Source) -> str:
 def download_words(source: Source) -> str:
     """A note to download the source by hand; empty if the commands download it themselves.
 
-    The site's script completes the line for `curl`, because only the browser knows the address.
+    The site's script writes the line for `curl`, because only the browser knows the address.
     """
     if not source.needs_download:
         return ""
     link = f"[the source]({ARCHIVE}){{: data-curl }}"
-    line = f"`curl -LO https://THIS-SITE/{ARCHIVE}`{{: .curl-line }}"
-    return f"First download {link} into the folder you will work in: {line}"
+    line = '<span class="needs-js"> Or type: <code class="curl-line"></code></span>'
+    return f"First download {link} into the folder you will work in.{line}"
 
 
 def places(source: Source) -> tuple[Place, ...]:

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from templates.pieces.commands import places
 from tests.browser.visits import Visitor
-from tools.source import find_source
+from tools.source import ARCHIVE, find_source
 
 pytestmark = pytest.mark.browser
 
@@ -48,3 +48,19 @@ def test_the_notebooks_can_be_downloaded(visit: Visitor) -> None:
         answer = page.request.get(address)
         assert answer.ok
         assert answer.json()["nbformat"] == 4
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_line_for_curl_has_the_address_of_this_site_and_nothing_is_left_to_fill_in(
+    visit: Visitor, scripts: bool
+) -> None:
+    if not find_source().needs_download:
+        pytest.skip("pip fetches the source itself")
+    page = visit(java_script_enabled=scripts).open("join/")
+    line = page.locator(".curl-line").first
+    if scripts:
+        archive = page.url.removesuffix("join/") + ARCHIVE
+        expect(line).to_have_text(f"curl -LO {archive}")
+        assert page.request.get(archive).ok
+    else:
+        expect(line).to_be_hidden()

@@ -24,7 +24,7 @@ from calculator.plan import Plan
 from calculator.resolution import resolve
 from templates.pieces.comparisons import scores
 from validation import causes, simumax
-from validation.error_figure import draw
+from validation.error_figure import MANY, draw
 from validation.published_rows import UNITS, Source
 from validation.scoreboard import PATH, Score, as_classifier, most, sources
 from validation.subject import find_subject
@@ -515,6 +515,14 @@ def test_the_figure_has_a_point_for_each_figure_at_its_error() -> None:
     outer, inner = (float(band.get("width", "")) for band in drawn.iter(f"{SVG}rect"))
     assert outer == pytest.approx((right - left) / 2, abs=0.3)
     assert outer == pytest.approx(2.5 * inner, abs=0.3)
+
+
+def test_many_points_are_one_path_with_a_dot_for_each_place() -> None:
+    points = [("x", 0.001 * number) for number in range(MANY + 1)] + [("y", 0.0)] * 3
+    drawn = ElementTree.fromstring(draw({"A": points}, 0.02, 0.05))
+    (path,) = drawn.iter(f"{SVG}path")
+    assert path.get("d", "").count("M") == MANY + 3  # of the four at no error, two share a row
+    assert not [*drawn.iter(f"{SVG}circle")]
 
 
 def test_a_large_error_is_an_arrow_with_its_value() -> None:

@@ -165,7 +165,7 @@ def scenes(step: Step) -> list[Scene]:
             "Count",
             f"Each reports how many sequences it has processed: {added} = {total:,}. That is "
             f"enough, since a step of the 2021 run took {target:,}. The volunteers find each other "
-            "through a distributed hash table, without a central server.",
+            "through a distributed hash table, a directory that they keep without a server.",
             f"The three bars, joined into one, reach past a mark at {target:,} sequences.",
         ),
         Scene(

@@ -60,6 +60,19 @@ def read(path: Path = PATH) -> Judging | None:
     return Judging(found.title, rows, found.date)
 
 
+def rejected(path: Path = PATH) -> list[tuple[str, float]]:
+    """Share of the updates that were rejected, by what bad peers send; honest updates last."""
+    found = read_benchmark(path)
+    if found is None:
+        return []
+    bad = [
+        (words, 1 - found.values[f"{attack}, judged: bad updates taken"])
+        for attack, words in ATTACKS.items()
+        if attack != HONEST
+    ]
+    return [*bad, ("Honest updates", 1 - found.values[f"{HONEST}, judged: honest updates taken"])]
+
+
 def read_sampled(path: Path = SAMPLED) -> Judging | None:
     """The measurement with a hundred volunteers; None if the file does not exist."""
     found = read_benchmark(path)

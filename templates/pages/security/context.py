@@ -137,7 +137,7 @@ def context() -> dict[str, object]:
     measured = defence.read()
     return {
         "measured": measured,
-        "judging": judging.read(),
+        "judged": judging.rejected(),
         "chaos": chaos.read(),
         "losses": [[row[0], row[2], row[4]] for row in measured.rows] if measured else [],
         "sent": SENT,
