@@ -17,6 +17,7 @@ from calculator.catalog.names import (
     describe_shape,
     has_size,
     hub_id,
+    is_of_the_line,
     of_the_same_size,
     same_shape,
 )
@@ -74,9 +75,12 @@ def _unknown(name: str) -> InputError:
 
     titles = {known.lower().rpartition("/")[2]: known for known in [*MODELS, *CHECKPOINTS]}
     begun = [known for known in titles.values() if begins_so(name, known)]
-    near = likeliest(name.lower().rpartition("/")[2], of_the_same_size(name, [*titles][::-1]))
+    alike = [title for title in titles if is_of_the_line(name, title)][::-1]
+    near = likeliest(name.lower().rpartition("/")[2], of_the_same_size(name, alike))
     hint = f"did you mean '{titles[near]}'? " if near else ""
-    if len(begun) > 1 and not has_size(name):
+    if len(begun) == 1:
+        hint = f"did you mean '{begun[0]}'? "
+    elif begun and not has_size(name):
         hint = f"say which: {', '.join(begun[-1:-6:-1])}{' ...' * (len(begun) > 5)}; "
     rule = "must be a name that `models` lists, a name on the Hub, or a config.json"
     return InputError("model", name, f"{hint}{rule}")

@@ -10,11 +10,16 @@ _HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", 
 # words in names of variants whose tensors have the same shapes: how they were trained further, the
 # form in which their weights are stored, and months of the same model
 _VARIANTS: Final = re.compile(
-    r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|deduped|"
-    r"bnb|gguf|awq|gptq|mlx|fp8|bf16|fp16|(?:int)?[48]bits?|int[48]|w[48]a\d+|q\d(?:_\w+)?"
+    r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|deduped|qat|ud|i1|"
+    r"abliterated|bnb|gguf|awq|gptq|mlx|exl[23]|hqq|autoround|fp8|bf16|fp16|f16|(?:nv|mx)fp4|"
+    r"quantized(?:\.w\d+a\d+)?|(?:int)?[2-8]bits?|int[48]|w\d+a\d+|i?q\d(?:_\w+)?"
 )
-_SHORTEST: Final = 4  # letters of a name that many others begin with
-_PACKED: Final = re.compile(r"\b(?:bnb|4bit|awq|gptq|int4|fp8|int8|8bit|gguf|mlx)\b", re.IGNORECASE)
+_SHORTEST: Final = 2  # signs of a name that many others begin with
+_RUN: Final = re.compile(r"(?:ollama (?:run|pull) )?(.*?)(?:\.gguf)?", re.IGNORECASE | re.DOTALL)
+_PACKED: Final = re.compile(
+    r"\b(?:bnb|4bit|awq|gptq|int4|fp8|int8|8bit|gguf|mlx|nvfp4|mxfp4|exl[23]|quantized|q\d\w*)\b",
+    re.IGNORECASE,
+)
 _SIZE: Final = re.compile(r"(?<![\d.])\d+(?:\.\d+)?x?\d*\.?\d*[bm](?![a-z])")
 
 
@@ -58,7 +63,8 @@ def shape_key(name: str) -> str:
     >>> shape_key("Qwen/Qwen2.5-7B-Instruct-GGUF"), shape_key("qwen 2.5 7b")
     ('qwen2.57b', 'qwen2.57b')
     """
-    words = re.split(r"[-\s:]+", name.lower().rpartition("/")[2])
+    found = _RUN.fullmatch(name.lower().rpartition("/")[2])
+    words = re.split(r"[-\s:]+", found[1] if found else "")
     sized = any(re.fullmatch(r"(?:\d+x)?\d+(?:\.\d+)?[bm]|\d{4}", word) for word in words)
     kept = (w for w in words if not _VARIANTS.fullmatch(w) and (w != "base" or not sized))
     return "".join(kept).replace("_", "")
@@ -83,10 +89,30 @@ def of_the_same_size(text: str, known: Iterable[str]) -> list[str]:
     return [name for name in known if not sizes or sizes == set(_SIZE.findall(name.lower()))]
 
 
+def is_of_the_line(text: str, name: str) -> bool:
+    """True if a text has the first word of a known name, with no other version of it.
+
+    >>> [is_of_the_line(text, "google/gemma-2-9b") for text in ("gemma-9b", "glm-4-9b", "gemma3n")]
+    [True, False, False]
+    """
+    known, version = _line(name.lower().rpartition("/")[2].removeprefix("meta-"))
+    typed = (hub_id(text) or text).lower().rpartition("/")[2]
+    if not known or not (found := re.search(rf"(?<![a-z]){known}(?![a-z]).*", typed)):
+        return False
+    return _line(found[0])[1] in ("", version)
+
+
+def _line(name: str) -> tuple[str, str]:
+    """The letters that a name begins with, and its version."""
+    words = re.match(r"([a-z]*)[-_\s]?v?(\d[\d.]*[a-z]?(?![a-z])|)", name)
+    letters, version = words.groups() if words else ("", "")
+    return letters, "" if _SIZE.fullmatch(version) else version
+
+
 def begins_so(text: str, name: str) -> bool:
     """True if a known name begins with a text, where the signs do not count.
 
-    >>> begins_so("llama 3", "meta-llama/Meta-Llama-3-8B"), begins_so("phi", "microsoft/phi-4")
+    >>> begins_so("llama 3", "meta-llama/Meta-Llama-3-8B"), begins_so("p", "microsoft/phi-4")
     (True, False)
     """
     key = shape_key(text)

@@ -11,17 +11,29 @@ SHAPES = {
     "meta-llama/Llama-3.1-8B": [
         *("meta-llama/Llama-3.1-8B-Instruct", "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"),
         *("llama-3.1-8b", "llama3.1:8b", "https://hf.co/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF"),
+        *("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M", "ollama run llama3.1:8b"),
+        *("neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "meta-llama/Llama-Guard-3-8B"),
+        *("/data/models/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct-iq4_xs.gguf"),
     ],
     "Qwen/Qwen2.5-7B": [
         *("Qwen/Qwen2.5-7B-Instruct", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main"),
         *("Qwen/Qwen2.5-Coder-7B-Instruct", "unsloth/DeepSeek-R1-Distill-Qwen-7B-GGUF"),
         *("qwen 2.5 7b", "unsloth/Qwen2.5-7B-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct-AWQ"),
         *("huggingface.co/Qwen/Qwen2.5-7B-Instruct?library=transformers", "qwen/qwen2.5-7b"),
+        *("qwen2.5-coder:7b-instruct-q4_K_M", "deepseek-r1:7b"),
     ],
-    "meta-llama/Llama-3.3-70B-Instruct": ["deepseek-r1-distill-llama-70b"],
-    "Qwen/Qwen3-4B": ["Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B-Base"],
-    "google/gemma-3-4b-pt": ["google/gemma-3-4b-it", "unsloth/gemma-3-4b-it-GGUF"],
-    "mistralai/Mistral-7B-v0.3": ["mistralai/Mistral-7B-Instruct-v0.3"],
+    "meta-llama/Llama-3.3-70B-Instruct": ["deepseek-r1-distill-llama-70b", "deepseek-r1:70b"],
+    "Qwen/Qwen3-4B": [
+        *("Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B-Base", "qwen3:4b-instruct-2507-q8_0"),
+        "lmstudio-community/Qwen3-4B-Instruct-2507-MLX-4bit",
+    ],
+    "Qwen/Qwen3-8B": ["nvidia/Qwen3-8B-NVFP4", "Qwen3-8B-Q4_K_M.gguf", "deepseek-r1:8b"],
+    "Qwen/Qwen3-30B-A3B": ["qwen3:30b-a3b", "Qwen/Qwen3-Coder-30B-A3B-Instruct"],
+    "mistralai/Mixtral-8x7B-v0.1": ["mixtral:8x7b"],
+    "mistralai/Mistral-Small-24B-Base-2501": ["unsloth/Devstral-Small-2507-GGUF"],
+    "google/gemma-3-4b-pt": ["google/gemma-3-4b-it", "unsloth/gemma-3-4b-it-GGUF", "gemma3:4b"],
+    "google/gemma-3-27b-pt": ["gemma3:27b-it-qat"],
+    "mistralai/Mistral-7B-v0.3": ["mistralai/Mistral-7B-Instruct-v0.3", "mistral:7b"],
     "mistralai/Mistral-Nemo-Base-2407": ["mistralai/Mistral-Nemo-Instruct-2407"],
     "meta-llama/Llama-2-7b-hf": ["TheBloke/Llama-2-7B-Chat-GGUF"],
     "openai-community/gpt2": ["gpt2", "https://huggingface.co/gpt2/tree/main"],
@@ -74,11 +86,17 @@ def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
     ("text", "hint"),
     [
         ("Llama-3.1-8B-Vision", "meta-llama/Llama-3.1-8B"),
-        ("mistral-7b", "mistralai/Mistral-7B-v0.3"),
+        ("gemma-9b", "google/gemma-2-9b"),
+        ("llama3.3", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("mistral-nemo", "mistralai/Mistral-Nemo-Base-2407"),
+        ("teknium/OpenHermes-2.5-Mistral-7B", "mistralai/Mistral-7B-v0.3"),
         ("llama-19b", ""),
+        # of another line, or another version of one
+        *((name, "") for name in ("glm-4-9b-chat", "gemma3n:e4b", "kimi-k2", "gpt-4o", "phi3.5")),
+        ("ibm-granite/granite-3.3-8b-instruct", ""),
     ],
 )
-def test_a_hint_has_the_size_that_was_typed(text: str, hint: str) -> None:
+def test_a_hint_has_the_size_and_the_version_that_were_typed(text: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
         find_model(text)
     assert caught.value.rule.startswith(f"did you mean '{hint}'?" if hint else "must be a name")
@@ -88,6 +106,7 @@ def test_a_hint_has_the_size_that_was_typed(text: str, hint: str) -> None:
     ("text", "listed"),
     [
         ("gpt-oss", ["openai/gpt-oss-120b", "openai/gpt-oss-20b"]),
+        ("ollama run llama3.2", ["meta-llama/Llama-3.2-3B", "meta-llama/Llama-3.2-1B"]),
         ("phi3", ["microsoft/Phi-3-medium-4k-instruct", "microsoft/Phi-3-mini-4k-instruct"]),
     ],
 )
