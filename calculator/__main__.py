@@ -11,7 +11,9 @@ from calculator.cards import TODAY, Card
 from calculator.catalog import find_gpu, groups
 from calculator.commandline import add_plan_options, given_options, plan_from
 from calculator.curve import curve
-from calculator.doors.check import add_check, check
+from calculator.doors.check import add_check, beside, check
+from calculator.doors.line import NAME as LINE
+from calculator.doors.line import understood
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
 from calculator.explaining import describe_message, read_text
@@ -149,9 +151,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     the shell counts a closed pipe (128 + SIGPIPE).
     """
     words, changes = _split(list(sys.argv[1:] if argv is None else argv))
-    arguments = build_parser().parse_args(words)
+    arguments, others = _parsed(words)
     status = 0
     try:
+        _take(arguments, others)
         if arguments.command == "compare":
             status = _print_comparison(arguments, changes)
         elif arguments.command == "models":
@@ -178,6 +181,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = None  # else Python writes the rest at its end
         return CLOSED_PIPE
     return status
+
+
+def _parsed(words: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The command's arguments, and options of other libraries where it takes a plan's."""
+    parser = build_parser()
+    arguments, others = parser.parse_known_args(words)
+    if others and not (hasattr(arguments, "lora") and others[0].startswith("--")):
+        joined = "" if others[0].startswith("-") else " (join several values of one by commas)"
+        parser.error(f"unrecognized arguments: {' '.join(others)}{joined}")
+    return arguments, others
+
+
+def _take(arguments: argparse.Namespace, others: list[str]) -> None:
+    """Give the arguments what options of other libraries mean, and say what is not counted."""
+    if not others:
+        return
+    run = understood(others, given_options(arguments), beside)
+    for note in run.notes:
+        place = f"--{note.key}" if note.file == LINE else f"{note.file}: {note.key}"
+        print(f"note: {place} {note.words}", file=sys.stderr)
+    for name, value in run.options.items():
+        setattr(arguments, name, value)
 
 
 def _print_estimate(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "e
 # Modules, and a folder, that only the command line needs.
 COMMAND_LINE = (
     *("__main__.py", "commandline.py", "config_file.py", "explaining.py", "hub.py", "named.py"),
-    "check.py",
+    *("check.py", "line.py"),
 )
 # What reads a file of training, with PyYAML in Python alone: fetched by those who have one.
 READERS = "doors"

@@ -9,7 +9,7 @@ _ADDRESS: Final = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co
 _HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", re.ASCII)
 # words in names of variants whose tensors have the same shapes: how they were trained further, the
 # form in which their weights are stored, and months of the same model
-_VARIANTS: Final = re.compile(
+VARIANTS: Final = re.compile(
     r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|deduped|qat|ud|i1|"
     r"abliterated|bnb|gguf|awq|gptq|mlx|exl[23]|hqq|autoround|fp8|bf16|fp16|f16|(?:nv|mx)fp4|"
     r"quantized(?:\.w\d+a\d+)?|(?:int)?[2-8]bits?|int[48]|w\d+a\d+|i?q\d(?:_\w+)?"
@@ -66,7 +66,7 @@ def shape_key(name: str) -> str:
     found = _RUN.fullmatch(name.lower().rpartition("/")[2])
     words = re.split(r"[-\s:]+", found[1] if found else "")
     sized = any(re.fullmatch(r"(?:\d+x)?\d+(?:\.\d+)?[bm]|\d{4}", word) for word in words)
-    kept = (w for w in words if not _VARIANTS.fullmatch(w) and (w != "base" or not sized))
+    kept = (w for w in words if not VARIANTS.fullmatch(w) and (w != "base" or not sized))
     return "".join(kept).replace("_", "")
 
 

@@ -80,13 +80,13 @@ def check_files(
     """
     card = TODAY if gpu is None else find_card(gpu)
     options = given or {}
-    runs = runs_of([read_file(path) for path in files], options, model, _beside)
+    runs = runs_of([read_file(path) for path in files], options, model, beside)
     return [
         answer(run, lambda name: architecture_named(name, offline), card, options) for run in runs
     ]
 
 
-def _beside(name: str, part: str) -> File | None:
+def beside(name: str, part: str) -> File | None:
     """A file that another one names, if it is there."""
     places = (Path(name).parent / part, Path(part))
     path = next((place for place in places if place.is_file()), None)

@@ -30,10 +30,10 @@ def runs_of(
         InputError: for a file that configures no training.
     """
     runs = group_runs([read(file) for file in files])
-    return [settle(_with_parts(run, beside), given, model) for run in runs]
+    return [settle(with_parts(run, beside), given, model) for run in runs]
 
 
-def _with_parts(readings: Sequence[Reading], beside: Beside) -> list[Reading]:
+def with_parts(readings: Sequence[Reading], beside: Beside) -> list[Reading]:
     """The files, with one that they name, if it is there."""
     found = list(readings)
     for reading in readings:

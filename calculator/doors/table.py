@@ -115,6 +115,11 @@ def read_keys(file: File, table: Table) -> Reading:
     return Reading(file, table, facts, tuple(notes), tuple(unknown))
 
 
+def knows(table: Table, key: str) -> bool:
+    """True if a library has a key."""
+    return key in table.keys or _by_pattern(table, key) is not None
+
+
 def _meaning(table: Table, key: str, value: object) -> Named | None:
     """The meaning of a key, without words where it needs none; None where it is unknown."""
     known = table.keys.get(key)

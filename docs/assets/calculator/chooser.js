@@ -131,3 +131,24 @@ export function mountChooser(input) {
 
 /** @param {HTMLElement} option */
 const groupOf = (option) => option.closest("[role='group']")?.querySelector(".chooser__group")?.textContent ?? "";
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ */
+export const isListed = (form, name) => form.querySelector(`[role='option'][data-value='${CSS.escape(name)}']`) !== null;
+
+/**
+ * The list's model with the shape of one that it lacks, as `calculator.catalog.names` finds it.
+ *
+ * @param {string} typed
+ * @param {{ variants: string, names: Record<string, string> } | undefined} shapes
+ */
+export function shapeOf(typed, shapes) {
+  const [name = ""] = typed.toLowerCase().replace(/\.gguf$/, "").split("/").slice(-1);
+  const words = name.split(/[-\s:]+/);
+  const isVariant = new RegExp(`^(?:${shapes?.variants})$`);
+  const isSized = words.some((word) => /^((\d+x)?\d+(\.\d+)?[bm]|\d{4})$/.test(word));
+  const kept = words.filter((word) => !isVariant.test(word) && (word !== "base" || !isSized));
+  return shapes?.names[kept.join("").replaceAll("_", "")] ?? "";
+}

@@ -140,6 +140,12 @@ export function subjectOf(form) {
 }
 
 /**
+ * @param {HTMLFormElement} form
+ * @param {string} [name]
+ */
+export const cardIn = (form, name) => [.../** @type {HTMLSelectElement} */ (form.elements.namedItem("gpu")).options].find((card) => card.value === name);
+
+/**
  * Show what an address asks for, before Python has judged it.
  *
  * @param {HTMLFormElement} form

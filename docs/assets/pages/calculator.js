@@ -7,9 +7,9 @@
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
 import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "../calculator/answer.js";
-import { mountChooser } from "../calculator/chooser.js";
+import { isListed, mountChooser, shapeOf } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
-import { clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "../calculator/form.js";
+import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
 import { mountFiles } from "../calculator/files.js";
 import "../calculator/copy.js";
@@ -184,7 +184,7 @@ function mount(form) {
 
   /**
    * Show what was computed when the site was built, before Python is there: a model's default state,
-   * or the verdict alone on one of Home's with a preset. Of any other state nothing is known.
+   * or the verdict alone with a preset. Of any other state nothing is known.
    *
    * @param {number} asked
    */
@@ -194,9 +194,10 @@ function mount(form) {
     showComputing(subjectOf(form));
     const isPlain = !gpu && !preset && !model?.includes("/");
     if (!model || !(preset || isPlain) || Object.keys(others).length) return;
-    const first = await firstFigures(isPlain ? "" : "verdicts/", model.replace("/", "--"));
+    const name = isPlain || isListed(form, model) ? model : shapeOf(model, await firstFigures("shapes"));
+    const first = await firstFigures(`${isPlain ? "" : "verdicts/"}${encodeURIComponent(name.replace("/", "--"))}`);
     if (!first || asked !== edits || isReady() || !form.isConnected) return;
-    if (!isPlain) return showVerdict(first[preset]?.[gpu ?? form.dataset.gpu ?? ""]);
+    if (!isPlain) return showVerdict(verdictFrom(first[preset], cardIn(form, gpu ?? form.dataset.gpu)));
     showAnswer(first.answer);
     settle(first.answer);
     showAdvice(first.advice, named(first.answer));
@@ -393,16 +394,29 @@ function showPinned(isPinned) {
 /**
  * What Python answered when the site was built; undefined where it was not asked.
  *
- * @param {"" | "verdicts/"} folder
- * @param {string} model
+ * @param {string} path
  */
-async function firstFigures(folder, model) {
+async function firstFigures(path) {
   try {
-    const response = await fetch(new URL(`./first/${folder}${encodeURIComponent(model)}.json`, import.meta.url));
+    const response = await fetch(new URL(`./first/${path}.json`, import.meta.url));
     return response.ok ? await response.json() : undefined;
   } catch {
     return undefined; // Python answers, only later
   }
+}
+
+/**
+ * A card's verdict and the sum behind it, from those of a preset.
+ *
+ * @param {[string, string, string[]][] | undefined} verdicts
+ * @param {HTMLOptionElement | undefined} card
+ * @returns {[string, string] | undefined}
+ */
+function verdictFrom(verdicts, card) {
+  const found = card && verdicts?.find(([, , cards]) => cards.includes(card.value));
+  if (!found) return undefined;
+  const [state, sum] = found;
+  return [state, sum.replace("{card}", card.dataset.short ?? "").replace("{memory}", card.dataset.memory ?? "")];
 }
 
 function mountIfHere() {

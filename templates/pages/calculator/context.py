@@ -21,7 +21,7 @@ from calculator.plan import Plan
 from calculator.planner import job
 from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
-from templates.pages.calculator.first import first_verdicts
+from templates.pages.calculator.first import first_verdicts, gibibytes, shapes
 from templates.pieces.accuracy import accuracy, on_card, on_our_cards
 from templates.pieces.comparisons import kept, on_all_cores
 
@@ -230,16 +230,17 @@ def first_answer(model: str) -> str:
 
 
 def write_assets(assets: Path) -> None:
-    """Write what the page shows before Python: whole answers, and verdicts of Home's models."""
+    """Write what the page shows before Python: whole answers, and verdicts with the presets."""
     folder = assets / "first"
     folder.mkdir(parents=True)
     answers = kept("answers", lambda: on_all_cores(first_answer, [*MODELS]), [Path(__file__)])
     for name, text in zip(MODELS, answers, strict=True):
         (folder / f"{name}.json").write_text(text, "utf-8")
-    for name, verdicts in first_verdicts().items():
-        path = folder / "verdicts" / f"{name.replace('/', '--')}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(verdicts, separators=(",", ":")), "utf-8")
+    tables = {f"verdicts/{name.replace('/', '--')}": it for name, it in first_verdicts().items()}
+    (folder / "verdicts").mkdir()
+    for name, table in {**tables, "shapes": shapes()}.items():
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(table, separators=(",", ":")), "utf-8")
 
 
 # Libraries whose keys stand beside the classes and arguments of `ELSEWHERE`.
@@ -298,6 +299,7 @@ def context() -> dict[str, object]:
         "file_kinds": list(KINDS),
         "file_titles": [table.title for table in TABLES],
         "cards": grouped(),
+        "gibibytes": gibibytes,
         "models": ask("models"),
         "models_own": {field.name for field in fields(Plan) if field.default is None},
         "text": figures.__getitem__,

@@ -1,53 +1,125 @@
-"""Verdicts that the calculator's page shows while Python starts: Home's models and cards."""
+"""Verdicts that the calculator's page shows while Python starts: every model, preset and card.
+
+PyTorch's allocator is simulated for Home's models and cards, and for two cards where it must be.
+Else the verdicts are those that a step's peak decides, because what the allocator reserves for it
+has bounds; where these leave it open, the page waits for Python.
+"""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from calculator.catalog import GPUS, Gpu, find_model
+from calculator.architecture import Architecture
+from calculator.bounds import range_of
+from calculator.cards import CARDS, Card
+from calculator.catalog import MODELS, find_model, groups
+from calculator.catalog.checkpoints import CHECKPOINTS, SAME_SHAPE
+from calculator.catalog.names import VARIANTS, shape_key
 from calculator.errors import InputError
-from calculator.page.answer import verdict_on
+from calculator.estimate import totals
+from calculator.overhead import simulated_overhead, workspace_bytes
 from calculator.page.states import read_state
-from calculator.planner.need import judged, judged_on
+from calculator.plan import Plan
+from calculator.planner.need import Verdict, describe_need, judged, judged_on, least_need, need_of
 from calculator.presets import FIELD, Preset
-from templates.pages.index.fit import CARDS, MODELS
+from calculator.resolution import resolve
+from calculator.units import MiB, format_bytes
+from templates.pages.index import fit
 from templates.pieces.comparisons import kept, on_all_cores
 
 # beside the cards that Home has
 IN_DATA_CENTERS: Final = ("l4", "h100")
-# by preset and card: the verdict's state, and the sum behind it
-Verdicts = dict[str, dict[str, tuple[str, str]]]
+# what the bounds leave open is computed for these, of every model
+COMPUTED: Final = ("t4", "rtx-4090")
+# the allocator reserves at most so much for a peak and the workspaces, in thousandths and bytes
+MOST: Final = 1500
+MOST_MORE: Final = 512 * MiB
+CARD: Final = "{card}"
+MEMORY: Final = "{memory}"
+# by preset: a verdict's state, the sum behind it in which the page puts the card, and the cards
+Verdicts = dict[str, list[tuple[str, str, list[str]]]]
+Found = tuple[str, str]
 
 
 def first_verdicts() -> dict[str, Verdicts]:
     """The verdicts of each model."""
-    found = kept("first-verdicts", lambda: on_all_cores(verdicts_of, MODELS), [Path(__file__)])
-    return dict(zip(MODELS, found, strict=True))
+    names = [architecture.name for models in groups().values() for architecture in models]
+    found = kept("first-verdicts", lambda: on_all_cores(verdicts_of, names), [Path(__file__)])
+    return dict(zip(names, found, strict=True))
+
+
+def shapes() -> dict[str, object]:
+    """The list's names by the key that all names of their shape have, and how to make a key."""
+    names: dict[str, str] = {}
+    for name in (*MODELS, *CHECKPOINTS, *SAME_SHAPE):
+        names.setdefault(shape_key(name), SAME_SHAPE.get(name, name))
+    return {"variants": VARIANTS.pattern, "names": names}
 
 
 def verdicts_of(model: str) -> Verdicts:
-    """The verdicts of a model by preset and card, where it has such a training."""
-    return {preset.value: dict(_by_card(model, preset)) for preset in Preset}
+    """The verdicts of a model by preset, where it has such a training."""
+    return {preset.value: _grouped(dict(found_for(model, preset))) for preset in Preset}
 
 
-def _by_card(model: str, preset: Preset) -> Iterator[tuple[str, tuple[str, str]]]:
+def _grouped(found: dict[str, Found]) -> list[tuple[str, str, list[str]]]:
+    pairs = sorted((pair, card) for card, pair in found.items())
+    return [(*pair, [card for _, card in same]) for pair, same in groupby(pairs, key=itemgetter(0))]
+
+
+def found_for(model: str, preset: Preset) -> Iterator[tuple[str, Found]]:
+    """Each card's name, its verdict and the sum."""
     architecture = find_model(model)
     for cards in _generations():
         try:
             _, plan, _ = read_state({"model": model, "gpu": cards[0].name, FIELD: preset.value})
-            report = judged(architecture, plan)
+            resolved = resolve(architecture, plan)
+            peak = totals(architecture, plan).gpu
         except InputError:
             continue  # this model or card has no such training
         for card in cards:
-            verdict = verdict_on(judged_on(architecture, report, card), card)
-            yield card.name, (verdict["state"], verdict["sum"])
+            if model in fit.MODELS and card.name in (*fit.CARDS, *IN_DATA_CENTERS):
+                yield card.name, _as_python(architecture, plan, card)
+            elif found := _by_bounds(resolved.on(card), peak):
+                yield card.name, found
+            elif card.name in COMPUTED:
+                yield card.name, _as_python(architecture, plan, card)
 
 
-def _generations() -> list[list[Gpu]]:
-    """The cards by what a step's memory depends on: bfloat16, and cuBLAS's workspaces."""
-    found: dict[tuple[bool, bool], list[Gpu]] = {}
-    for card in (GPUS[name] for name in (*CARDS, *IN_DATA_CENTERS)):
-        assert card.capability is not None
-        key = card.capability >= (8, 0), card.capability >= (9, 0)
-        found.setdefault(key, []).append(card)
+def _as_python(architecture: Architecture, plan: Plan, card: Card) -> Found:
+    need = need_of(judged_on(architecture, judged(architecture, plan), card))
+    words = describe_need(need, card).replace(f"your {card.short}", f"your {CARD}")
+    words = words.replace(f"has {gibibytes(card)}", f"has {MEMORY}")
+    return need.verdict(card.memory).value, words
+
+
+def gibibytes(card: Card) -> str:
+    """A card's memory as the page puts it into a sum, whose unit is in the sum."""
+    return format_bytes(card.memory).removesuffix(" GiB")
+
+
+def _by_bounds(plan: Plan, peak: int) -> Found | None:
+    card = plan.card
+    least, most = bounds(plan, peak)
+    rest = f", your {CARD} has {MEMORY} GiB. {card.caveat}".rstrip()
+    if least > card.memory:
+        return Verdict.DOES_NOT_FIT.value, f"Needs at least {format_bytes(least)}{rest}"
+    if most <= card.memory:
+        return Verdict.FITS.value, f"Needs at most {format_bytes(most)}{rest}"
+    return None
+
+
+def bounds(plan: Plan, peak: int) -> tuple[int, int]:
+    """Bytes between which the need of a resolved plan with that peak is, its own bounds too."""
+    reserved = (peak + workspace_bytes(plan.card)) * MOST // 1000 + MOST_MORE
+    most = simulated_overhead(peak, 0, reserved, plan.card, range_of(plan))
+    return least_need(plan, peak).low, peak + most.high
+
+
+def _generations() -> list[list[Card]]:
+    """All cards by what a step's peak depends on: bfloat16, and flash attention with it."""
+    found: dict[bool, list[Card]] = {}
+    for card in CARDS.values():
+        found.setdefault(card.computes_bf16, []).append(card)
     return list(found.values())

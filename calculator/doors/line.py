@@ -1,0 +1,90 @@
+"""Options of other libraries on the command line: ``--load_in_4bit --deepspeed zero3.json``.
+
+They mean what the same keys mean in a file, but no library's defaults are taken for what is not
+given.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from calculator.doors import accelerate, axolotl, deepspeed, llamafactory, trainer
+from calculator.doors.file import File
+from calculator.doors.runs import Beside, with_parts
+from calculator.doors.settle import Understood, settle
+from calculator.doors.table import Reading, Table, knows, read_keys
+from calculator.errors import InputError
+
+# a key that several have is the first one's
+TABLES: Final = (
+    trainer.TRL,
+    accelerate.TABLE,
+    llamafactory.TABLE,
+    axolotl.TABLE,
+    deepspeed.TABLE,
+)
+NAME: Final = "the command line"
+
+
+def understood(
+    words: Sequence[str], given: Mapping[str, object], beside: Beside = lambda name, part: None
+) -> Understood:
+    """What options of other libraries mean beside those of ours, which go before them.
+
+    Raises:
+        InputError: for an option that no library has.
+    """
+    values = values_of(words)
+    if given.get("lora"):  # an option of ours that decides what others mean
+        values = {"use_peft": True, "lora_r": given["lora"], **values}
+    found: dict[str, Table] = {}
+    for key in values:
+        table = next((table for table in TABLES if knows(table, key)), None)
+        if table is None:
+            rule = "is an option of neither this command nor a library that is known"
+            raise InputError("command line", f"--{key}", rule)
+        found[key] = table
+    readings = [
+        _reading(table, {key: values[key] for key in values if found[key] is table})
+        for table in TABLES
+        if table in found.values()
+    ]
+    run = settle(with_parts(readings, beside), given)
+    return replace(run, options=_said(run, given))
+
+
+def _reading(table: Table, values: Mapping[str, object]) -> Reading:
+    return read_keys(File(NAME, "", "", values), replace(table, defaults={}, is_run=True))
+
+
+def _said(run: Understood, given: Mapping[str, object]) -> Mapping[str, object]:
+    """The options that follow from what was said: without those of an empty line."""
+    plain = settle([], given).options
+    return {name: value for name, value in run.options.items() if plain.get(name) != value}
+
+
+def values_of(words: Sequence[str]) -> dict[str, object]:
+    """Keys and values of options, as Python's names; one without a value is true.
+
+    >>> values_of(["--bf16", "--lora_target_modules", "q_proj", "v_proj", "--max-steps=3"])
+    {'bf16': True, 'lora_target_modules': ['q_proj', 'v_proj'], 'max_steps': '3'}
+
+    Raises:
+        InputError: for a value of no option.
+    """
+    found: dict[str, list[str]] = {}
+    key = ""
+    for word in words:
+        if word.startswith("--"):
+            key, _, value = word[2:].partition("=")
+            key = key.replace("-", "_")
+            found[key] = [value] if value else []
+        elif key:
+            found[key].append(word)
+        else:
+            rule = "belongs to no option; several values of one are joined by commas"
+            raise InputError("command line", word, rule)
+    return {
+        name: values if len(values) > 1 else values[0] if values else True
+        for name, values in found.items()
+    }
