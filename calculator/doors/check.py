@@ -18,7 +18,12 @@ from calculator.planner.job import Job, training_as_json
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """The command's arguments; options of a plan go before what the files say."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="YAML, JSON, TOML or Python")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="YAML, JSON, TOML, Python, a shell script or a notebook",
+    )
     parser.add_argument("--model", help="the model, where no file names one that is counted")
     parser.add_argument("--gpu", help=f"the card; default: {TODAY.title}")
     parser.add_argument(
@@ -107,6 +112,7 @@ def read_file(path: str) -> File:
         raise InputError(FIELD, path, f"cannot be read: {reason}") from None
     if len(content) > LARGEST:
         rule = f"must have at most {LARGEST:,} bytes: give the file that configures the training"
+        rule += ", a notebook without its outputs"
         raise InputError(FIELD, path, rule)
     try:
         text = content.decode("utf-8-sig")

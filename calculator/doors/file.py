@@ -1,12 +1,16 @@
 """A file that someone brings: its text, and its keys with dots between their parts."""
 
+import ast
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from calculator.doors.call import read_calls
+from calculator.doors.shell import read_command
 from calculator.errors import InputError, one_line
 from calculator.nesting import is_too_deep
 from calculator.wrong_files import describe_text
@@ -16,7 +20,17 @@ LARGEST: Final = 1_000_000
 # a text may stand for far more keys than it has, by YAML's aliases
 MOST_KEYS: Final = 20_000
 DEEPEST: Final = 20
-KINDS: Final = {".json": "JSON", ".toml": "TOML", ".py": "Python", ".yml": "YAML", ".yaml": "YAML"}
+# a line of a notebook that is no Python
+_MAGIC: Final = re.compile(r"^([ \t]*)[!%?].*$", re.MULTILINE)
+KINDS: Final = {
+    ".json": "JSON",
+    ".toml": "TOML",
+    ".py": "Python",
+    ".yml": "YAML",
+    ".yaml": "YAML",
+    ".sh": "Shell",
+    ".ipynb": "Notebook",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +102,29 @@ def _read_yaml(text: str) -> Any:
         raise ValueError(" ".join(str(error).split())) from None
 
 
+def _read_notebook(text: str) -> Any:
+    """The calls of a notebook's cells, without what only a notebook runs."""
+    notebook = _read_json(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not (cells and isinstance(cells, list)):
+        raise ValueError("has no cells")
+    code = [it for it in cells if isinstance(it, dict) and it.get("cell_type") == "code"]
+    sources = (_MAGIC.sub(r"\1pass", "".join(map(str, it.get("source", "")))) for it in code)
+    return read_calls("\n".join(filter(_is_python, sources)))
+
+
+def _is_python(text: str) -> bool:
+    with suppress(SyntaxError):
+        ast.parse(text)
+        return True
+    return False
+
+
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "JSON": _read_json,
     "TOML": tomllib.loads,
     "YAML": _read_yaml,
     "Python": read_calls,
+    "Shell": read_command,
+    "Notebook": _read_notebook,
 }

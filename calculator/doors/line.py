@@ -12,6 +12,7 @@ from calculator.doors import accelerate, axolotl, deepspeed, llamafactory, train
 from calculator.doors.file import File
 from calculator.doors.runs import Beside, with_parts
 from calculator.doors.settle import Understood, settle
+from calculator.doors.shell import options_of
 from calculator.doors.table import Reading, Table, knows, read_keys
 from calculator.errors import InputError
 
@@ -29,12 +30,15 @@ NAME: Final = "the command line"
 def understood(
     words: Sequence[str], given: Mapping[str, object], beside: Beside = lambda name, part: None
 ) -> Understood:
-    """What options of other libraries mean beside those of ours, which go before them.
+    """The plan that options of other libraries make beside those of ours, which go before them.
 
     Raises:
-        InputError: for an option that no library has.
+        InputError: for an option that no library has, and a value of none.
     """
-    values = values_of(words)
+    if not words[0].startswith("--"):
+        rule = "belongs to no option; several values of one are joined by commas"
+        raise InputError("command line", words[0], rule)
+    values = options_of(words)
     if given.get("lora"):  # an option of ours that decides what others mean
         values = {"use_peft": True, "lora_r": given["lora"], **values}
     found: dict[str, Table] = {}
@@ -61,30 +65,3 @@ def _said(run: Understood, given: Mapping[str, object]) -> Mapping[str, object]:
     """The options that follow from what was said: without those of an empty line."""
     plain = settle([], given).options
     return {name: value for name, value in run.options.items() if plain.get(name) != value}
-
-
-def values_of(words: Sequence[str]) -> dict[str, object]:
-    """Keys and values of options, as Python's names; one without a value is true.
-
-    >>> values_of(["--bf16", "--lora_target_modules", "q_proj", "v_proj", "--max-steps=3"])
-    {'bf16': True, 'lora_target_modules': ['q_proj', 'v_proj'], 'max_steps': '3'}
-
-    Raises:
-        InputError: for a value of no option.
-    """
-    found: dict[str, list[str]] = {}
-    key = ""
-    for word in words:
-        if word.startswith("--"):
-            key, _, value = word[2:].partition("=")
-            key = key.replace("-", "_")
-            found[key] = [value] if value else []
-        elif key:
-            found[key].append(word)
-        else:
-            rule = "belongs to no option; several values of one are joined by commas"
-            raise InputError("command line", word, rule)
-    return {
-        name: values if len(values) > 1 else values[0] if values else True
-        for name, values in found.items()
-    }

@@ -9,7 +9,8 @@ from calculator.doors.readers import load
 from calculator.doors.table import Facts, Named, in_words
 
 
-def _bits(value: object) -> Facts | Named:
+def bits(value: object) -> Facts | Named:
+    """Weights of 4 bits, or of more, which are counted as 16."""
     if in_words(value) == "4":
         return {"four_bits": True}
     return Named("is counted as 16 bits", "less")
@@ -25,4 +26,4 @@ def _finish(facts: dict[str, object]) -> None:
         facts["four_bits_double"] = True
 
 
-TABLE: Final = load("llamafactory", {"bits": _bits}, _finish)
+TABLE: Final = load("llamafactory", {"bits": bits}, _finish)

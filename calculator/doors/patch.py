@@ -13,18 +13,22 @@ _ELSEWHERE: Final = (
     *("dtype", "attn_implementation", "load_in_4bit", "use_bnb_nested_quant", "use_peft"),
     *("lora_r", "lora_target_modules"),
 )
+# kinds whose keys have no parents
+_FLAT: Final = ("Python", "Shell")
 # what stands between a key and its value, and ends a value
 _BETWEEN: Final = {
     "JSON": r"\s*:\s*",
     "YAML": r"[ \t]*:[ \t]*",
     "TOML": r"\s*=\s*",
     "Python": r"=\s*",
+    "Shell": r"(?:[ \t]+|=)",
 }
-_WRITTEN: Final = {"JSON": ": ", "YAML": ": ", "TOML": " = ", "Python": "="}
+_WRITTEN: Final = {"JSON": ": ", "YAML": ": ", "TOML": " = ", "Python": "=", "Shell": " "}
 _VALUE: Final = {
     "JSON": r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|[^,\s}]+',
     "YAML": r"\[[^\]]*\]|(?:[^\s#]|(?<=\S)#|[ \t]+(?![ \t#\n]))*(?:\n[ \t]*- [^\n]*)*",
     "TOML": r'"[^"\n]*"|\[[^\]]*\]|[^#\n]*[^#\s]',
+    "Shell": r"(?:\"[^\"\n]*\"|'[^'\n]*'|(?!--)[^\s\\]+|[ \t]+(?![-\\\s]))*",
     "Python": r"\"[^\"\n]*\"|'[^'\n]*'|\[[^\]]*\]|[^,\n()]+(?:\([^()]*\))?",
 }
 
@@ -35,6 +39,8 @@ def edited(file: File, changes: Mapping[str, object]) -> str | None:
     What makes it certain is to read the text again: a key is found by its name and its parents'.
     """
     text = file.text
+    if file.kind not in _BETWEEN:
+        return None
     for key, value in changes.items():
         changed = _replaced(file.kind, text, key, value) or _inserted(file, text, key, value)
         if changed is None:
@@ -68,7 +74,7 @@ def _replaced(kind: str, text: str, key: str, value: object) -> str | None:
 
 def _find(kind: str, text: str, key: str) -> tuple[int, int, int] | None:
     """The start of a key, and the start and end of its value."""
-    *parents, name = key.split(".") if kind != "Python" else [key]
+    *parents, name = key.split(".") if kind not in _FLAT else [key]
     place = 0
     if kind == "TOML" and parents:
         header = re.search(rf"^\[{re.escape('.'.join(parents))}\]", text, re.MULTILINE)
@@ -95,6 +101,9 @@ def _named(kind: str, name: str) -> re.Pattern[str]:
     begun = (
         r"(?:^|[{,])\s*" if kind == "JSON" else r"(?:^|[(,])\s*" if kind == "Python" else r"^[ \t]*"
     )
+    if kind == "Shell":
+        dashed = re.escape(name).replace("_", "[-_]")
+        return re.compile(rf"(?<=\s)(?P<key>--{dashed})(?=[\s=])(?:{_BETWEEN[kind]})?")
     quoted = '"' if kind == "JSON" else "[\"']?"
     name = rf"(?P<key>{quoted}{re.escape(name)}{quoted}){_BETWEEN[kind]}"
     return re.compile(begun + name, re.MULTILINE)
@@ -102,7 +111,7 @@ def _named(kind: str, name: str) -> re.Pattern[str]:
 
 def _inserted(file: File, text: str, key: str, value: object) -> str | None:
     """The text with a key that it lacks, before one that stands beside it."""
-    parent, _, name = key.rpartition(".") if file.kind != "Python" else ("", "", key)
+    parent, _, name = key.rpartition(".") if file.kind not in _FLAT else ("", "", key)
     words = _quoted(file.kind, name) + _WRITTEN[file.kind] + _written(file.kind, value)
     if file.kind == "TOML":
         return _in_section(text, parent, words)
@@ -115,7 +124,8 @@ def _inserted(file: File, text: str, key: str, value: object) -> str | None:
     start = found[0]
     line = text.rfind("\n", 0, start) + 1
     comma = "," if file.kind == "JSON" else ""
-    apart = f"\n{text[line:start]}" if not text[line:start].strip() else " "
+    ended = " \\\n" if file.kind == "Shell" else "\n"
+    apart = f"{ended}{text[line:start]}" if not text[line:start].strip() else " "
     return text[:start] + words + comma + apart + text[start:]
 
 
@@ -139,12 +149,16 @@ def _in_section(text: str, section: str, words: str) -> str:
 
 
 def _quoted(kind: str, name: str) -> str:
-    return f'"{name}"' if kind == "JSON" else name
+    return f'"{name}"' if kind == "JSON" else f"--{name}" if kind == "Shell" else name
 
 
 def _written(kind: str, value: Any) -> str:
     if kind == "Python":
         return repr(value)
-    if kind == "YAML" and isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./-]*", value):
+    if (
+        kind in ("YAML", "Shell")
+        and isinstance(value, str)
+        and re.fullmatch(r"[A-Za-z][\w./-]*", value)
+    ):
         return value
     return json.dumps(value)

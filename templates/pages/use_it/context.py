@@ -65,8 +65,9 @@ repos:
 _KINDS: Final = {
     "torchtitan": "TOML",
     "DeepSpeed": "JSON",
-    "TRL": "YAML, JSON, Python",
-    "transformers": "YAML, JSON, Python",
+    "ms-swift": "YAML, shell scripts",
+    "TRL": "YAML, JSON, Python, shell scripts",
+    "transformers": "YAML, JSON, Python, shell scripts",
 }
 
 

@@ -80,6 +80,24 @@ PLANS = {
         "gradient_scaler": True,
         "update": "fused",
     },
+    "swift.sh": {
+        "batch_size": 8,
+        "sequence_length": 1024,
+        "accumulation": 4,
+        "precision": "half",
+        "checkpointing": "full",  # unless told otherwise
+        "lora": 16,
+        "lora_targets": "all-linear",
+        "quantization": "nf4-double",
+    },
+    "torchrun.sh": {
+        "batch_size": 8,
+        "sequence_length": 2048,
+        "accumulation": 2,
+        "precision": "mixed",
+        "data_parallel": "fsdp",
+        "gpus": 4,
+    },
     "program.py": {
         "batch_size": 8,
         "sequence_length": 2048,
@@ -114,6 +132,17 @@ def test_a_file_says_the_plan_that_its_library_would_carry_out(name: str) -> Non
     assert {key for key in changed if key not in wanted} <= {"format", "lora_dropout", "update"}
 
 
+def test_a_notebook_says_what_the_program_in_its_cells_does(tmp_path: Path) -> None:
+    program = (FILES / "program.py").read_text("utf-8")
+    kinds = {"%%capture\n!pip install \\\n  trl": "code", "a heading": "markdown", "1 +": "code"}
+    kinds |= {f"!nvidia-smi\nif True:\n  %time\n{program}": "code"}
+    cells = [{"cell_type": kind, "source": text.splitlines(True)} for text, kind in kinds.items()]
+    text = json.dumps({"cells": cells, "nbformat": 4})
+    found = read(parse_file("run.ipynb", text))
+    assert found.facts == read(read_file(str(FILES / "program.py"))).facts
+    assert edited(found.file, {"bf16": True}) is None  # a change is said in words
+
+
 def test_files_of_one_run_go_together(capsys: Captured) -> None:
     names = [str(FILES / name) for name in ("accelerate.yaml", "deepspeed.json", "trl.yaml")]
     run = run_of(capsys, *names, "--gpu", "24GiB")
@@ -139,6 +168,8 @@ def test_two_trainings_are_two_runs(capsys: Captured) -> None:
         ("torchtitan.toml", "24GiB"),
         ("trl.yaml", "16GiB"),
         ("program.py", "12GiB"),
+        ("swift.sh", "10GiB"),
+        ("torchrun.sh", "12GiB"),
     ],
 )
 def test_the_patch_makes_the_file_fit(
@@ -200,6 +231,8 @@ BAD = {
     "broken.toml": ("a = ", "is no TOML"),
     "broken.py": ("def f(:", "is no Python"),
     "other.py": ("print(1)", "has no keys"),
+    "broken.ipynb": ('{"cells": 1}', "is no Notebook: has no cells"),
+    "other.sh": ("echo 1", "is no Shell: has no command with options"),
     "other.yml": ("a: 1", "configures no training"),
     "list.yml": ("- 1", "has no keys"),
     "page.yml": ("<!doctype html>", "web page"),
@@ -323,7 +356,7 @@ def test_a_program_s_own_arguments_have_their_defaults(tmp_path: Path, capsys: C
     assert run_of(capsys, str(file), "--gpu", "80GiB", "--accumulation", "2")["status"] == 0
 
 
-@given(st.text(max_size=200), st.sampled_from([".yml", ".json", ".toml", ".py"]))
+@given(st.text(max_size=200), st.sampled_from([".yml", ".json", ".toml", ".py", ".sh", ".ipynb"]))
 @examples(60)
 def test_no_text_ends_in_anything_but_a_file_or_a_refusal(text: str, suffix: str) -> None:
     with contextlib.suppress(InputError):
