@@ -14,7 +14,7 @@ class Architecture:
     """The shape of one model.
 
     Sizes are in elements: `hidden_size` d, `heads` h of `head_size` k, `feed_forward_size` f,
-    `vocabulary_size` V, `positions` learned position embeddings (0 for none). T5 has `layers`
+    `vocabulary_size` V, `positions` in a table (0 for none). T5 has `layers`
     encoder layers and `decoder_layers` decoder layers. DALL-E reads `text_length` text tokens and
     `image_side` squared image codes, has `image_vocabulary_size` codes, and may have a last layer
     that is never shared. `pattern` names the kinds of layers, in their repeating order. `more` has

@@ -486,6 +486,7 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
         )
         yield Broken("sequence_length", rule)
     rules = {
+        "PyTorch balances the chunks of causal attention alone": not issubclass(kind, CausalModel),
         "linear attention needs the state of the tokens before it": kind.has_chunks,
         "knows no windows of attention shorter than the sequence": (
             kind.windowed(architecture, plan.sequence_length)
@@ -508,7 +509,7 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
 def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     """Layers and micro-batches that no schedule of a pipeline has.
 
-    Source: pipeline, torch (distributed/pipelining/schedules.py)
+    Source: pipeline, torch (distributed/pipelining/schedules.py, amp/grad_scaler.py)
     """
     gpus, count = plan.pipeline_parallel, plan.accumulation
     if gpus == 1:
@@ -522,6 +523,9 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
     if plan.loop is not Loop.TRAINER:
         rule = "a pipeline's schedule gets the outputs, not the training loop: must be trainer"
         yield Broken("loop", rule)
+    if plan.gradient_scaler:
+        rule = "PyTorch's scaler stops on stages before the last, which have no loss: must be false"
+        yield Broken("gradient_scaler", rule, out={"gradient_scaler": False})
     yield from _of_places(plan, architecture)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"

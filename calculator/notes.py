@@ -46,6 +46,8 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             yield _experts_note(architecture, plan)
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers has only eager attention; we count that."
+    if architecture.family == "gemma2" and plan.attention is Attention.SDPA:
+        yield "Before transformers 5.21, its sdpa is PyTorch's, which leaves out the soft cap."
     if architecture.relative_buckets and plan.attention is Attention.SDPA:
         yield (  # transformers (integrations/sdpa_attention.py, create_position_bias_mask)
             "Counted as transformers 5.20 and later run it. Before, its sdpa takes PyTorch's math "
@@ -60,8 +62,8 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         )
     if architecture.positions and plan.sequence_length > architecture.positions:
         yield (
-            f"The model has {architecture.positions:,} learned positions; we enlarge them to "
-            f"{plan.sequence_length:,}, which adds parameters."
+            f"The model has {architecture.positions:,} positions; we enlarge their table to "
+            f"{plan.sequence_length:,}."
         )
     if plan.sequence_length == USUAL_LENGTH < architecture.sequence_length:
         yield (

@@ -61,11 +61,7 @@ class Configuration:
         found = self.subject.counted
         if isinstance(found, InputError):
             return _uncounted(self.plan)
-        resolved = resolve(found, self.plan.on(self.card))
-        if found.positions and resolved.sequence_length > found.positions:
-            rule = f"{self.model} has {found.positions} positions"
-            raise InputError("sequence_length", resolved.sequence_length, rule)
-        return resolved
+        return resolve(found, self.plan.on(self.card))
 
     @property
     def asked(self) -> Plan:

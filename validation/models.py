@@ -14,6 +14,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.auto import modeling_auto
 
 from calculator.errors import InputError, one_line
+from calculator.models.keys import declared
 from calculator.models.registry import TYPES
 from calculator.plan import Attention, HalfFormat, Plan
 from validation import text_to_image
@@ -57,7 +58,7 @@ def build_task(configuration: Configuration, device: str) -> Task:
     with torch.device(device):
         if subject.is_ours:
             return _text_to_image(configuration, weight_type)
-        model = _build_model(subject, given, weight_type)
+        model = _build_model(subject, given, weight_type, _missing_positions(subject, plan))
         inputs = _inputs(model, plan, weight_type, configuration.padding)
     _share(plan, model)
     freeze(model, plan, layer_lists(model))
@@ -107,7 +108,15 @@ def _weight_type(configuration: Configuration) -> torch.dtype:
     return torch.float32
 
 
-def _build_model(subject: Subject, plan: Plan, weight_type: torch.dtype) -> Any:
+def _missing_positions(subject: Subject, plan: Plan) -> int:
+    """Rows that a table of positions lacks for the longer of a step's sequences."""
+    shape = subject.counted
+    if isinstance(shape, InputError) or not shape.positions:
+        return 0
+    return max(0, max(plan.sequence_length, plan.target_length or 0) - shape.positions)
+
+
+def _build_model(subject: Subject, plan: Plan, weight_type: torch.dtype, positions: int) -> Any:
     """The class that people train; what the plan leaves open is the config's own."""
     own: dict[str, Any] = {"use_cache": False, "dtype": weight_type}
     known = TYPES.get(subject.kind)
@@ -116,6 +125,9 @@ def _build_model(subject: Subject, plan: Plan, weight_type: torch.dtype) -> Any:
     if plan.dropout is not None and subject.dropouts:
         own |= dict.fromkeys(subject.dropouts, plan.dropout)
     config = _config(subject, own)
+    if positions:
+        key = declared(TYPES[subject.kind], "length")[0]
+        setattr(config, key, getattr(config, key) + positions)
     if plan.dropout is not None and not subject.dropouts:
         for key in [key for key, value in vars(config).items() if _is_dropout(key, value)]:
             setattr(config, key, plan.dropout)
@@ -216,7 +228,10 @@ def _inputs(
             }
         case _:
             size = (batch, plan.sequence_length)
-            inputs = {"input_ids": torch.randint(0, config.vocab_size, size)}
+            tokens = min(
+                config.vocab_size, getattr(config, "vocab_size_per_layer_input", config.vocab_size)
+            )
+            inputs = {"input_ids": torch.randint(0, tokens, size)}
             if padding:
                 inputs["attention_mask"] = torch.ones(size, dtype=torch.int64)
     return inputs | labels_of(config, plan)

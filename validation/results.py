@@ -1,5 +1,6 @@
 """Checkpointed layers that keep the results of some operations, by PyTorch's own contexts."""
 
+from collections import Counter
 from typing import Any, Final
 
 import torch
@@ -14,6 +15,7 @@ PRODUCTS: Final = (ATEN.mm.default, ATEN.addmm.default)
 ATTENTION: Final = (
     ATEN._scaled_dot_product_flash_attention.default,
     ATEN._scaled_dot_product_efficient_attention.default,
+    ATEN._scaled_dot_product_cudnn_attention.default,
 )
 # of so many products in turn the first is kept, as torchtitan does
 IN_TURN: Final = 2
@@ -21,17 +23,15 @@ IN_TURN: Final = 2
 
 def kept_results() -> Any:
     """The two contexts of a layer: of its forward pass, and of its recomputation."""
-    products = 0
+    products: Counter[bool] = Counter()  # PyTorch before 2.13 asks in the recomputation too
 
     def policy(
-        _context: SelectiveCheckpointContext, operation: Any, *_arguments: Any, **_options: Any
+        context: SelectiveCheckpointContext, operation: Any, *_arguments: Any, **_options: Any
     ) -> CheckpointPolicy:
-        """Called in the forward pass only."""
-        nonlocal products
         is_kept = operation in ATTENTION
         if operation in PRODUCTS:
-            products += 1
-            is_kept = products % IN_TURN == 1
+            products[context.is_recompute] += 1
+            is_kept = products[context.is_recompute] % IN_TURN == 1
         return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
 
     return create_selective_checkpoint_contexts(policy)

@@ -166,7 +166,7 @@ class Bert(MaskedModel):
         if length <= 0:
             rule = f"must be above {cls.embeddings_class.unused}"
             raise InputError("max_position_embeddings", found.positions, rule)
-        return replace(found, sequence_length=length)
+        return replace(found, positions=length, sequence_length=length)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bert":
@@ -189,7 +189,7 @@ class RobertaEmbeddings(Embeddings):
     """BERT's, whose places and kinds are made from the token ids."""
 
     unused = UNUSED
-    places = at_least(size("positions"), plus(SEQUENCE, UNUSED))
+    places = plus(POSITIONS, UNUSED)
 
     def __call__(self, ids: Tensor) -> Tensor:
         """(batch, length) -> (batch, length, hidden)."""

@@ -35,7 +35,7 @@ from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 
 ROTARY = size("rotary_size")
 # rows of the table of rotary angles
-ANGLES = at_least(size("sequence_length"), SEQUENCE)
+ANGLES = at_least(size("positions"), SEQUENCE)
 
 
 @dataclass(eq=False)

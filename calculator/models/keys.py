@@ -62,7 +62,7 @@ def read_shape(
         head_size=read_size(c, kind, "head_size") or (head_size or c.head_size)(hidden, heads),
         feed_forward_size=read_size(c, kind, "feed_forward_size", default=4 * hidden),
         vocabulary_size=read_size(c, kind, "vocabulary_size"),
-        positions=length if declared(kind, "learned_positions") else 0,
+        positions=length if declared(kind, "has_table_of_positions") else 0,
         sequence_length=length,
         dropout=c.dropout(*dropout) if dropout else 0.0,
         tied_embeddings=True if tied is None else c.flag("tie_word_embeddings", tied),

@@ -60,7 +60,9 @@ def _ends(plan: Plan) -> dict[str, str]:
 
 def _random(architecture: Architecture, plan: Plan, length: int) -> str:
     size = f"({plan.batch_size}, {length})"
-    return f"torch.randint({architecture.vocabulary_size}, {size}{CUDA})"
+    words = architecture.vocabulary_size  # Gemma 4 may have fewer rows in its second table
+    known = min(words, architecture.numbers.get("per_layer_vocabulary_size", words))
+    return f"torch.randint({known}, {size}{CUDA})"
 
 
 def _images(plan: Plan) -> Piece:

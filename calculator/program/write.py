@@ -127,7 +127,7 @@ def check_program(architecture: Architecture, plan: Plan, resolved: Plan) -> Non
         raise NoProgramError("reversible", True, rule)
     length = resolved.sequence_length
     if architecture.positions and length > architecture.positions:
-        rule = f"the model has {architecture.positions:,} learned positions: for code at most these"
+        rule = f"the model has {architecture.positions:,} positions: for code at most these"
         raise NoProgramError("sequence_length", length, rule)
     for field in ("pipeline_parallel", "expert_parallel"):
         if 1 < getattr(resolved, field) < resolved.all_gpus:

@@ -53,6 +53,11 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
         ),
         ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
         (
+            {"pipeline_parallel": 2, "accumulation": 2, "gradient_scaler": True},
+            True,
+            "try --no-gradient-scaler",
+        ),
+        (
             {"gpus": 4, "data_parallel": "fsdp", "offload": "optimizer"},
             True,
             "try --offload none --cpu-offload",

@@ -32,11 +32,6 @@ def test_layers_of_both_stacks_are_replaced() -> None:
     assert (shape.layers, shape.decoder_layers) == (3, 3)
 
 
-def test_a_sequence_longer_than_the_learned_positions_is_refused() -> None:
-    with pytest.raises(InputError, match="sequence_length"):
-        _ = Configuration("bert-base", Plan(sequence_length=513)).resolved
-
-
 def test_layers_of_a_config_are_replaced_under_its_own_names_and_lists_are_cut(
     tmp_path: Path,
 ) -> None:

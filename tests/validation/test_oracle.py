@@ -80,6 +80,9 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "validation/configs/llama.json --sequence-length 96 --batch-size 2 --gpus 4 "
         "--data-parallel fsdp --pipeline-parallel 2 --pipeline-schedule interleaved "
         "--accumulation 4 --checkpointing full --activation-offload pinned",
+        # sequences longer than the model's own table of positions
+        "validation/configs/codegen.json --sequence-length 304",
+        "validation/configs/roberta.json --sequence-length 304",
         # sequences longer than the window, of which flash-attn is told
         "validation/configs/mistral.json --sequence-length 256 --attention flash",
         "validation/configs/gemma3_text.json --sequence-length 96 --attention flash --lora 8",

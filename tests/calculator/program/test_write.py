@@ -232,6 +232,7 @@ def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> No
         ("dalle-together", {}, "model"),
         ("gpt2-s", {"reversible": True}, "reversible"),
         ("gpt2-s", {"sequence_length": 2048}, "sequence_length"),
+        ("gpt-j-6b", {"sequence_length": 4096}, "sequence_length"),
         ("gpt2-s", {"optimizer_bits": 16}, "optimizer_bits"),
         ("gpt2-s", {"optimizer": "lion", "precision": "half"}, "optimizer_bits"),
         ("gpt2-s", {"optimizer": "adafactor", "optimizer_bits": 16}, "optimizer_bits"),
@@ -259,6 +260,11 @@ def test_a_pasted_configuration_makes_a_new_model() -> None:
     program = write_program(origin_at("config.json", VALUES), Plan())
     assert 'AutoConfig.from_pretrained("config.json", use_cache=False)' in program
     assert "AutoModelForCausalLM.from_config(" in program
+
+
+def test_random_tokens_are_rows_of_every_table_that_a_model_looks_them_up_in() -> None:
+    values = {"model_type": "gemma4_text", "vocab_size": 503, "vocab_size_per_layer_input": 403}
+    assert "torch.randint(403, (1, " in write_program(origin_at("config.json", values), Plan())
 
 
 def test_a_pasted_configuration_of_a_larger_model_makes_its_text_model() -> None:
