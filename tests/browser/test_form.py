@@ -299,6 +299,20 @@ def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> No
     assert visitor.errors == []
 
 
+# Instant navigation takes the page away; a timer that the edit set ends before this one.
+EDIT_AND_LEAVE = """async () => {
+  document.querySelector("#calculator-form").reset();
+  document.querySelector("article").replaceChildren();
+  await new Promise((ended) => setTimeout(ended, 100));
+}"""
+
+
+def test_a_page_that_is_left_while_python_computes_fails_nowhere(visit: Visitor) -> None:
+    visitor = visit(viewport=WINDOW)
+    open_calculator(visitor).evaluate(EDIT_AND_LEAVE)
+    assert visitor.errors == []
+
+
 def test_names_in_other_libraries_open_with_the_keyboard_and_close_with_escape(
     visit: Visitor,
 ) -> None:

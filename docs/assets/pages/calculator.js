@@ -90,6 +90,7 @@ function mount(form) {
   let late;
 
   function request() {
+    if (!form.isConnected) return; // the visitor has gone on to another page
     const asked = ++edits;
     showBusy(true);
     if (asked > 1 || !isOpening) showAllocator({});
@@ -101,7 +102,7 @@ function mount(form) {
     // The figures come first.
     for (const method of ["allocate", "advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
-    if (isReady()) late = setTimeout(() => showComputing(subjectOf(form)), AT_ONCE_MS);
+    if (isReady()) late = setTimeout(() => form.isConnected && showComputing(subjectOf(form)), AT_ONCE_MS);
     else void showFirst(asked);
     ask("answer", state, (answer) => {
       if (!form.isConnected) return;
@@ -270,7 +271,7 @@ function mount(form) {
    * @param {boolean} newest
    */
   function refuse(failure, newest) {
-    if (!newest) return;
+    if (!newest || !form.isConnected) return;
     const field = failure.field ?? "";
     if (field === "pin" && state.pin) {
       delete state.pin; // its config.json is gone, or its address was changed by hand
