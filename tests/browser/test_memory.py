@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.test_answers import assert_same
 from tests.browser.test_offline import (
     KEPT,
+    NEW,
     deploy_newer,
     eventually,
     rest,
@@ -142,7 +143,7 @@ def test_a_new_build_drops_the_memory_of_the_old_one_and_the_switch_all(
     new, old = deploy_newer(site, server.folder), folder_of(site, "assets").name
     visitor.open("about/")
     expect(page.locator("h1")).to_contain_text("Newer")
-    wait_until_kept(page, f"/{new}/calculator.zip")
+    wait_until_kept(page, *(f"/{new}/{name}" for name in NEW))
     eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
     keep_memory(visitor)
     assert [path for path in page.evaluate(KEPT) if path.endswith(MEMORY)] == [f"/{new}{MEMORY}"]

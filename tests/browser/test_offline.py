@@ -65,6 +65,8 @@ REGISTERED = "() => window.registered"
 REGISTRATIONS = "async () => (await navigator.serviceWorker.getRegistrations()).length"
 PYTHON = ["/worker.js", "/calculator.zip", "/pyodide.mjs", "/pyodide.asm.mjs", "/pyodide.asm.wasm"]
 LIBRARY = "/python_stdlib_bytecode.zip"
+# What is kept of a newer build once it has taken the place of the one before.
+NEW = ("calculator.zip", "calculator.js", "worker.js")
 # What a service worker begins with that is never done, so that a newer one has to wait for minutes.
 NEVER_DONE = "addEventListener('message', (event) => event.waitUntil(new Promise(() => {})));\n"
 
@@ -256,36 +258,21 @@ def deploy_newer(site: Path, folder: Path) -> str:
     return new
 
 
-def renew_what_is_kept(visitor: Visit, server: LiveServer, site: Path) -> tuple[str, str]:
-    """Visit a site before and after a new build; return both builds' names of the assets."""
-    page = open_calculator(visitor)
-    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
-    visitor.open("about/")
-    wait_until_kept(page, "/about/")
-    new = deploy_newer(site, server.folder)
-    visitor.open("about/")
-    expect(page.locator("h1")).to_contain_text("Newer")  # at once, not at the visit after the next
-    wait_until_kept(page, f"/{new}/calculator.zip", f"/{new}/calculator.js", f"/{new}/worker.js")
-    old = folder_of(site, "assets").name
-    eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
-    return old, new
-
-
-def test_a_new_build_replaces_what_is_kept_of_the_old_one(
-    visit: Visitor, server: LiveServer, site: Path
-) -> None:
-    visitor = guest(visit, server.address)
-    renew_what_is_kept(visitor, server, site)
-    assert visitor.errors == []
-
-
 def test_while_an_old_service_worker_still_runs_builds_do_not_mix(
     visit: Visitor, server: LiveServer, site: Path
 ) -> None:
     # Not with one that ends: Chromium under developer tools loses a page asked for just then.
     deploy_worker(server.folder, NEVER_DONE + (site / WORKER).read_text("utf-8"))
     visitor = guest(visit, server.address)
-    old, new = renew_what_is_kept(visitor, server, site)
+    page = open_calculator(visitor)
+    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
+    visitor.open("about/")
+    wait_until_kept(page, "/about/")
+    new, old = deploy_newer(site, server.folder), folder_of(site, "assets").name
+    visitor.open("about/")
+    expect(page.locator("h1")).to_contain_text("Newer")  # at once, not at the visit after the next
+    wait_until_kept(page, *(f"/{new}/{name}" for name in NEW))
+    eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
     server.stop()
     visitor.requests.clear()
     page = open_calculator(visitor, "batch_size=3")

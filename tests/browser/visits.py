@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from calculator import protocol
 
@@ -37,6 +37,7 @@ FOLLOW = """(address) => {
   link.remove();
 }"""
 ELSEWHERE = "about/"
+USUAL: ViewportSize = {"width": 1280, "height": 720}
 FORMS = ("#calculator-form", "#plan")
 MOUNTED = ", ".join(f"{form}[data-mounted]" for form in FORMS)
 
@@ -48,6 +49,7 @@ class Return(Visit):
     def open(self, path: str = "") -> Page:
         """Go to a state of the form; only what comes then is noted."""
         self.page.unroute_all()
+        self.page.set_viewport_size(USUAL)
         if not self.page.url.startswith(self.address):
             super().open(ELSEWHERE)
         self._follow(ELSEWHERE, ", ".join(FORMS), "detached")
