@@ -14,7 +14,9 @@ from calculator.doors.runs import Beside, with_parts
 from calculator.doors.settle import Understood, settle
 from calculator.doors.shell import options_of
 from calculator.doors.table import Reading, Table, knows, read_keys
-from calculator.errors import InputError
+from calculator.errors import InputError, likeliest
+from calculator.plan import Plan
+from calculator.presets import FIELD, Preset
 
 # a key that several have is the first one's
 TABLES: Final = (
@@ -45,8 +47,7 @@ def understood(
     for key in values:
         table = next((table for table in TABLES if knows(table, key)), None)
         if table is None:
-            rule = "is an option of neither this command nor a library that is known"
-            raise InputError("command line", f"--{key}", rule)
+            raise InputError("command line", f"--{key}", _nearest(key))
         found[key] = table
     readings = [
         _reading(table, {key: values[key] for key in values if found[key] is table})
@@ -55,6 +56,15 @@ def understood(
     ]
     run = settle(with_parts(readings, beside), given)
     return replace(run, options=_said(run, given))
+
+
+def _nearest(key: str) -> str:
+    """The rule for an option that nobody has."""
+    if key in list(Preset):
+        return f"is a preset here: --{FIELD} {key}"
+    near = likeliest(key, [*Plan.options()])
+    hint = f"did you mean {Plan.options()[near].flag}? " if near else ""
+    return f"{hint}is an option of neither this command nor a library that is known"
 
 
 def _reading(table: Table, values: Mapping[str, object]) -> Reading:

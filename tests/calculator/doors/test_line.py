@@ -52,7 +52,9 @@ def test_what_is_not_counted_is_named() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--batch-sise 4", "an option of neither this command nor a library that is known"),
+        ("--batch-sise 4", r"did you mean --batch-size\? is an option of neither this command nor"),
+        ("--zzz", "an option of neither this command nor a library that is known"),
+        ("--qlora", "is a preset here: --preset qlora"),
         ("q_proj --bf16", "several values of one are joined by commas"),
     ],
 )
