@@ -11,7 +11,7 @@ _HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", 
 # form in which their weights are stored, and months of the same model
 VARIANTS: Final = re.compile(
     r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|deduped|qat|ud|i1|"
-    r"abliterated|bnb|gguf|awq|gptq|mlx|exl[23]|hqq|autoround|fp8|bf16|fp16|f16|(?:nv|mx)fp4|"
+    r"abliterated|bnb|nf4|gguf|awq|gptq|aqlm|mlx|exl[23]|hqq|autoround|fp8|bf16|fp16|f16|(?:nv|mx)fp4|"
     r"quantized(?:\.w\d+a\d+)?|(?:int)?[2-8]bits?|int[48]|w\d+a\d+|i?q\d(?:_\w+)?"
 )
 _SHORTEST: Final = 2  # signs of a name that many others begin with
@@ -20,7 +20,10 @@ _PACKED: Final = re.compile(
     r"\b(?:bnb|4bit|awq|gptq|int4|fp8|int8|8bit|gguf|mlx|nvfp4|mxfp4|exl[23]|quantized|q\d\w*)\b",
     re.IGNORECASE,
 )
-_SIZE: Final = re.compile(r"(?<![\d.])\d+(?:\.\d+)?x?\d*\.?\d*[bm](?![a-z])")
+_SIZE: Final = re.compile(
+    r"(?<!\d)(?<!\d\.)\d+(?:\.\d+)?x?\d*\.?\d*[bm](?![a-z])|"
+    r"\b(?:nano|micro|tiny|mini|small|medium|large|xl|xxl)\b"
+)
 
 
 def hub_id(text: str) -> str:

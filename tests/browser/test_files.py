@@ -62,6 +62,7 @@ def test_files_are_read_as_the_command_line_reads_them_by_what_is_fetched_once(
     for names in (
         ("axolotl.yml",),
         ("program.py",),
+        ("swift.sh",),
         ("torchtitan.toml",),
         ("trl.yaml", "accelerate.yaml", "deepspeed.json"),
     ):

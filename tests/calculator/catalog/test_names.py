@@ -8,6 +8,7 @@ from calculator.catalog.names import hub_id, of_the_same_size, same_shape, shape
 from calculator.errors import InputError
 
 SHAPES = {
+    "meta-llama/Llama-3.1-405B": ["hugging-quants/Meta-Llama-3.1-405B-BNB-NF4-BF16"],
     "meta-llama/Llama-3.1-8B": [
         *("meta-llama/Llama-3.1-8B-Instruct", "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"),
         *("llama-3.1-8b", "llama3.1:8b", "https://hf.co/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF"),
@@ -94,6 +95,7 @@ def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
         # of another line, or another version of one
         *((name, "") for name in ("glm-4-9b-chat", "gemma3n:e4b", "kimi-k2", "gpt-4o", "phi3.5")),
         ("ibm-granite/granite-3.3-8b-instruct", ""),
+        *((name, "") for name in ("Mistral-Small-Instruct-2409", "Llama-3.2-VISION.11B")),
     ],
 )
 def test_a_hint_has_the_size_and_the_version_that_were_typed(text: str, hint: str) -> None:
