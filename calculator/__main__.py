@@ -15,7 +15,6 @@ from calculator.doors.check import add_check, beside, check
 from calculator.doors.line import NAME as LINE
 from calculator.doors.line import understood
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
-from calculator.estimate import estimate
 from calculator.explaining import describe_message, read_text
 from calculator.named import architecture_named, origin_named
 from calculator.parameters import count_parameters
@@ -29,7 +28,7 @@ from calculator.planner.commandline import (
 from calculator.planner.compare import comparison_as_json, describe_comparison
 from calculator.planner.job import OPTIONS as JOB
 from calculator.planner.job import Job, training_as_json, training_words
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from calculator.planner.verdict import (
     describe_fit,
     describe_fits,
@@ -41,7 +40,6 @@ from calculator.planner.verdict import (
 from calculator.presets import plan_with
 from calculator.program.write import Form, write_program
 from calculator.report import Memory, Report
-from calculator.reserved import simulated
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
 from calculator.way_out import WayOutError, as_command, offering
@@ -245,7 +243,7 @@ def _print_fit(arguments: argparse.Namespace) -> int:
 def _answered(architecture: Architecture, plan: Plan) -> Report:
     """The report of a plan, with the allocator simulated; a refusal names the way out."""
     with offering(architecture, plan):
-        return simulated(architecture, estimate(architecture, plan))
+        return judged(architecture, plan)
 
 
 def _print_program(arguments: argparse.Namespace) -> None:

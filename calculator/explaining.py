@@ -6,8 +6,8 @@ from pathlib import Path
 from calculator.architecture import Architecture
 from calculator.cards import Card, card_of_size
 from calculator.errors import InputError
-from calculator.estimate import estimate
 from calculator.plan import Plan
+from calculator.planner.need import judged
 from calculator.planner.out_of_memory import (
     FIELD,
     LONGEST_MESSAGE,
@@ -17,7 +17,6 @@ from calculator.planner.out_of_memory import (
     sizes_of,
 )
 from calculator.planner.verdict import describe_fit
-from calculator.reserved import simulated
 from calculator.units import format_bytes
 
 
@@ -47,7 +46,7 @@ def describe_message(architecture: Architecture, plan: Plan, gpu: Card | None, t
     """
     message = read_message(text)
     card = gpu or _card_of(message)
-    report = simulated(architecture, estimate(architecture, plan.on(card)))
+    report = judged(architecture, plan.on(card))
     lines = ["The message:"]
     lines += [f"  {label:<22}{format_bytes(size):>12}" for label, size in sizes_of(message).items()]
     for finding in explain(message, report, card):

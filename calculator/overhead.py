@@ -1,6 +1,6 @@
 """Memory beyond the step's tensors: library workspaces, the allocator's free space, the context."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from calculator.bounds import Range
@@ -71,7 +71,7 @@ def handle_bytes(card: Card) -> int:
 
 
 def estimate_overhead(peak: int, card: Card) -> Overhead:
-    r"""An estimate without a simulation of the allocator, for searches over many plans.
+    r"""An estimate that does without a simulation of the allocator.
 
     $$c + w + s \cdot (p + w)$$
 
@@ -90,25 +90,21 @@ def estimate_overhead(peak: int, card: Card) -> Overhead:
 
 
 def simulated_overhead(
-    peak: int, allocated: int, reserved: int, card: Card, real: Range | None
+    peak: int, allocated: int, reserved: int, card: Card, real: Range
 ) -> Overhead:
     """The overhead with the allocator's own figures, as its simulation has them.
 
-    Without a range of real figures, of the simulation only allocated bytes are taken. With 0 bytes
-    it is a lower bound: what the tensors and the workspaces take at least.
+    With 0 bytes it is a lower bound: what the tensors and the workspaces take at least.
 
     Args:
         peak: bytes that the step's tensors hold at most.
         allocated: bytes of blocks in use at most, with the workspaces.
         reserved: bytes of all segments.
         card: the card.
-        real: the range of real figures around the simulated ones, or None.
+        real: the range of real figures around the simulated ones.
     """
     workspace, spread = workspace_bytes(card), _spread(card)
     unsplit = max(0, allocated - peak - workspace)
-    if real is None:
-        typical = estimate_overhead(peak, card)
-        return replace(typical, slack=max(typical.slack, unsplit), unsplit=unsplit)
     allocated = max(allocated, peak + workspace)
     reserved = max(reserved, allocated)
     low, high = (reserved * share // 1000 for share in (real.low, real.high))

@@ -18,9 +18,10 @@ from calculator.errors import InputError, unknown_name
 from calculator.estimate import estimate
 from calculator.nesting import DEEPEST, is_too_deep
 from calculator.page.advice import advise
-from calculator.page.answer import allocated, answer
+from calculator.page.answer import answer
 from calculator.page.states import Params, architecture_of
 from calculator.plan import Plan
+from calculator.planner.need import judged
 from calculator.units import format_bytes, format_count
 from calculator.way_out import WayOutError
 
@@ -155,7 +156,7 @@ def describe(_: Params) -> dict[str, Any]:
 def report_only(params: Params) -> dict[str, Any]:
     """The object of ``python -m calculator estimate MODEL --json``."""
     options = {name: value for name, value in params.items() if name not in ("model", "config")}
-    return estimate(architecture_of(params), Plan.parse(options)).as_json()
+    return judged(architecture_of(params), Plan.parse(options)).as_json()
 
 
 def step_curve(params: Params) -> dict[str, Any]:
@@ -205,7 +206,6 @@ def plan(params: Params) -> dict[str, Any]:
 
 _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
-    "allocate": allocated,
     "advise": advise,
     "curve": step_curve,
     "frontier": frontier,

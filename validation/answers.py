@@ -4,10 +4,10 @@ from dataclasses import dataclass, fields
 
 from calculator.architecture import Architecture
 from calculator.cards import Card
-from calculator.estimate import estimate
 from calculator.overhead import handle_bytes
 from calculator.plan import Plan
-from calculator.reserved import Workspaces, reserved, simulated
+from calculator.planner.need import judged
+from calculator.reserved import Workspaces, reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Answer:
 
 def answer(architecture: Architecture, plan: Plan, card: Card, expandable: bool = False) -> Answer:
     """The answer for a card; segments of PyTorch's allocator may be `expandable`."""
-    report = simulated(architecture, estimate(architecture, plan.on(card)))
+    report = judged(architecture, plan.on(card))
     more = 0
     if expandable:
         workspaces = Workspaces((handle_bytes(card),), (handle_bytes(card),))

@@ -1,6 +1,6 @@
 """Every figure that the calculator's page shows for one state of its form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,48 +21,30 @@ from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, judged, need_of
 from calculator.presets import FIELD, preset_named
 from calculator.report import Report
-from calculator.reserved import simulated
 from calculator.resolution import plain_value, resolve, without_techniques
 from calculator.way_out import WayOutError, described, offering, value_in_words
 
 OWN_CHOICES: Final = "No preset: your own choices, from PyTorch's defaults."
-# what the simulation of the allocator says
-ALLOCATOR: Final = ("allocated", "reserved", "used")
-Reported = Callable[[Architecture, Plan], Report]
 
 
 def answer(params: Params) -> dict[str, Any]:
     """Every figure that the calculator's page shows for one state of its form."""
-    return _value(params, judged)
-
-
-def allocated(params: Params) -> dict[str, str]:
-    """The figures of PyTorch's allocator, simulated, as texts by their paths in an answer.
-
-    The page asks for them once the other figures stand, because they take longer.
-    """
-    figures = _value(params, _simulated)["figures"]
-    paths = (f"{side}.gpu.{name}" for side in ("report", "baseline") for name in ALLOCATOR)
-    return {path: figures[path] for path in paths}
-
-
-def _value(params: Params, reported: Reported) -> dict[str, Any]:
     architecture, plan, gpu = read_state(params)
     try:
         with offering(architecture, plan):
-            report = reported(architecture, plan)
+            report = judged(architecture, plan)
     except WayOutError as error:
         near = plan.but(**error.changes)
         query = urlencode(chosen(architecture, near, params))
         error.link = {"words": described(error.changes), "query": query}
         raise
     untimed = list(why_untimed(report.plan))
-    plain = _baseline(architecture, plan, report, reported)
+    plain = _baseline(architecture, plan, report)
     state = chosen(architecture, plan, params)
     preset = preset_named(state.get(FIELD))
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
-        baseline = reported(other[0], other[1])
+        baseline = judged(other[0], other[1])
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
@@ -107,16 +89,11 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
     return estimate(architecture, plan)
 
 
-@lru_cache(maxsize=64)
-def _simulated(architecture: Architecture, plan: Plan) -> Report:
-    return simulated(architecture, judged(architecture, plan))
-
-
-def _baseline(architecture: Architecture, plan: Plan, report: Report, reported: Reported) -> Report:
+def _baseline(architecture: Architecture, plan: Plan, report: Report) -> Report:
     plain = without_techniques(architecture, plan)
     if resolve(architecture, plain) == report.plan:
         return report
-    return reported(architecture, plain)
+    return judged(architecture, plain)
 
 
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:

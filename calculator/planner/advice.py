@@ -233,14 +233,15 @@ def _what_would_fit(
     length = yield from _while_searching(
         longest_sequence_in_steps(*limits), TITLE_FITS_NOT, ways=ways
     )
-    ways += _shorter(architecture, plan, gpu, length)
+    shorter = _shorter(architecture, plan, gpu, length)
     largest = _largest(architecture, batch, length)
     more_memory = [one for one in BY_MEMORY if one.memory > gpu.memory]
     larger = _gpu_ways(architecture, plan.on(gpu), more_memory)
-    if ways:
+    if ways or shorter:
         if _wants_several(plan, found):
-            larger = [*(yield from _together(architecture, plan, gpu, ways)), *larger]
-        shown = (*ways[: MOST_WAYS - len(larger)], *larger)
+            larger = [*(yield from _together(architecture, plan, gpu, (*ways, *shorter))), *larger]
+        last = (*shorter, *larger)
+        shown = (*ways[: MOST_WAYS - len(last)], *last)
         yield Advice(TITLE_FITS_NOT, "", shown, done=True, largest=largest)
         return
     others: list[Proposal] = []

@@ -45,11 +45,6 @@ SHOWN = """() => ({
     .map((place) => [place.id.replace("-error", ""), place.textContent]),
 })"""
 
-# The figures of PyTorch's allocator, by path.
-ALLOCATOR = """() => Object.fromEntries([...document.querySelectorAll("[data-allocator]")]
-  .map((cell) => [cell.dataset.allocator, cell.textContent]))"""
-HAS_ALLOCATOR = f"(figures) => Object.entries(({ALLOCATOR})()).every(([k, v]) => v === figures[k])"
-
 
 def look_up(value: Any, path: str) -> Any:
     """The value at a dotted path of an answer."""
@@ -102,18 +97,6 @@ def test_figures_of_fifty_random_states_equal_cpythons(visit: Visitor) -> None:
     assert visitor.errors == []
 
 
-def test_the_allocators_figures_are_cpythons_and_leave_with_their_state(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    first = python_answers("allocate", {})["value"]
-    page.wait_for_function(HAS_ALLOCATOR, arg=first)
-    assert page.evaluate(ALLOCATOR) == first
-    state = {"model": "gpt2-m", "batch_size": "2", "checkpointing": "full"}
-    edited = f"(state) => {{ ({FILL_IN})(state); return ({ALLOCATOR})(); }}"
-    assert page.evaluate(edited, state) == dict.fromkeys(first, "–")
-    second = python_answers("allocate", state)["value"]
-    page.wait_for_function(HAS_ALLOCATOR, arg=second)
-
-
 @pytest.mark.parametrize("state", random_states(4), ids=lambda state: state["model"])
 def test_a_shared_address_shows_cpythons_figures(visit: Visitor, state: dict[str, str]) -> None:
     query = "&".join(f"{name}={value}" for name, value in state.items())
@@ -126,6 +109,3 @@ def test_the_default_result_is_in_the_page_before_python_is(visit: Visitor) -> N
     value = python_answers("answer", OPENING)["value"]
     for element in page.query_selector_all("[data-text]"):
         assert element.text_content() == value["figures"][element.get_attribute("data-text")]
-    allocator = python_answers("allocate", OPENING)["value"]
-    for element in page.query_selector_all("[data-allocator]"):
-        assert element.text_content() == allocator[element.get_attribute("data-allocator")]

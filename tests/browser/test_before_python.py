@@ -64,12 +64,8 @@ def test_the_defaults_figures_stand_in_full_color_until_the_form_is_edited(
     page.wait_for_selector("#calculator-form[data-mounted]")
     expect(page.locator("#calculator-verdict")).to_have_text(verdict(**OPENING))
     assert not is_quiet(page)
-    reserved = page.locator("[data-allocator='report.gpu.reserved']")
-    allocator = python_answers("allocate", OPENING)["value"]
-    expect(reserved).to_have_text(allocator["report.gpu.reserved"])
     page.locator("#batch_size").fill("64")
     assert is_quiet(page)
-    expect(reserved).to_have_text("–")
     page.get_by_role("button", name="Reset").click()
 
 

@@ -41,15 +41,3 @@ def test_the_simulated_sum_is_what_the_driver_shows(peak: int, unsplit: int, fre
     assert peak + found.total == allocated + free + card.context
     assert found.low <= found.total <= found.high
     assert peak + found.low >= allocated  # no less than what is in use
-
-
-@given(PEAKS, st.integers(0, GiB), st.integers(0, GiB))
-def test_without_real_figures_the_free_space_is_the_typical_one(
-    peak: int, unsplit: int, free: int
-) -> None:
-    card = CARDS["t4"]
-    allocated = peak + workspace_bytes(card) + unsplit
-    found = simulated_overhead(peak, allocated, allocated + free, card, None)
-    typical = estimate_overhead(peak, card)
-    assert found.slack == max(typical.slack, unsplit)
-    assert (found.low, found.high, found.unsplit) == (typical.low, typical.high, unsplit)

@@ -13,7 +13,6 @@ from templates.pages.tutorial.context import (
     SMALL,
     cards,
     plans,
-    shortened,
     stairs,
 )
 from templates.pages.tutorial.notebooks import code, code_cells
@@ -58,15 +57,6 @@ def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit(page: str)
         batches = {"batch_size": str(card.batch + 1)}
         assert tutorial_page.needed(card.gpu, **batches) > card.gpu.memory
     assert len(cards()) == sum(gpu.memory <= SMALL for gpu in COMMON)
-
-
-def test_the_shorter_sequence_fits_and_a_longer_one_does_not() -> None:
-    short = shortened()
-    offload = {"offload": "optimizer"}
-    longer = str(short.length + tutorial_page.LENGTH_STEP)
-    fitting = tutorial_page.needed(short.gpu, sequence_length=str(short.length), **offload)
-    assert fitting <= short.gpu.memory
-    assert tutorial_page.needed(short.gpu, sequence_length=longer, **offload) > short.gpu.memory
 
 
 def test_a_cell_that_does_not_exist_is_named() -> None:

@@ -74,7 +74,7 @@ def test_before_1_11_softmax_kept_its_input_in_each_layer() -> None:
     assert all(score.differences for score in older)
     allocated = [abs(score.left) for score in older if score.figure.is_allocated]
     assert max(allocated) <= 0.05  # 18 % without
-    assert max(abs(s.left) for s in older if s.source.key == "guide") <= 0.05
+    assert max(abs(s.left) for s in older if s.source.key == "guide") <= 0.07
 
 
 def test_a_driver_sees_tensors_and_what_the_allocator_leaves_unused() -> None:

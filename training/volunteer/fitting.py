@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.plan import Offload, Optimizer, Plan, Precision
+from calculator.planner.need import judged
 from calculator.units import format_bytes
 from training.model.hub_config import values_of
 from training.run.recipes import LanguageSettings, Recipe
@@ -79,7 +79,7 @@ def step_bytes(
     Without a GPU, what would be offloaded lies in the same memory. Where the loss is `scaled`, a
     micro-batch's gradients are beside the sum until they are known to be sound.
     """
-    report = estimate(make_architecture(recipe), make_plan(recipe, device, micro_batch_size))
+    report = judged(make_architecture(recipe), make_plan(recipe, device, micro_batch_size))
     if device.type == "cuda":
         return report.gpu.total + report.overhead.total + (4 * report.parameters if scaled else 0)
     beside = ROUND_VECTORS * 4 * report.parameters if recipe.sparse is not None else 0

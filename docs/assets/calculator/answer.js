@@ -51,13 +51,6 @@ export function showAnswer(value) {
   answer.dataset.answerId = String(Number(answer.dataset.answerId) + 1);
 }
 
-/** @param {Record<string, string>} figures Of PyTorch's allocator, by path; none while they are computed. */
-export function showAllocator(figures) {
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-allocator]"))) {
-    element.textContent = figures[element.dataset.allocator ?? ""] ?? NO_FIGURE;
-  }
-}
-
 /**
  * Dim figures that are not those of the form's present state: no verdict stands above them.
  *

@@ -6,7 +6,7 @@
  */
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
-import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "../calculator/answer.js";
+import { showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "../calculator/answer.js";
 import { isListed, mountChooser, shapeOf } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
 import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "../calculator/form.js";
@@ -93,14 +93,13 @@ function mount(form) {
     if (!form.isConnected) return; // the visitor has gone on to another page
     const asked = ++edits;
     showBusy(true);
-    if (asked > 1 || !isOpening) showAllocator({});
     showSearching();
     form.dataset.searching = "";
     curve.showStale();
     frontier.showStale();
     program.showStale();
     // The figures come first.
-    for (const method of ["allocate", "advise", "curve", "frontier", "code", "explain"]) drop(method);
+    for (const method of ["advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
     if (isReady()) late = setTimeout(() => form.isConnected && showComputing(subjectOf(form)), AT_ONCE_MS);
     else void showFirst(asked);
@@ -117,24 +116,11 @@ function mount(form) {
       settle(answer.value);
       if (hasAdvice(named(answer.value))) delete form.dataset.searching;
       else series.after("advice", () => askForAdvice(asked, named(answer.value)));
-      series.after("allocate", () => askForAllocator(asked));
       curve.follow(named(answer.value));
       frontier.follow(named(answer.value));
       program.follow(named(answer.value));
       pasted.request();
       files.request(JSON.stringify(subject()));
-    });
-  }
-
-  /**
-   * Ask for the figures of PyTorch's allocator, whose simulation takes longer.
-   *
-   * @param {number} asked
-   */
-  function askForAllocator(asked) {
-    if (asked !== edits) return;
-    ask("allocate", state, (answer) => {
-      if (form.isConnected && asked === edits && answer.kind === "result") showAllocator(answer.value);
     });
   }
 

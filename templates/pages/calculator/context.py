@@ -286,7 +286,6 @@ def context() -> dict[str, object]:
         "words": words,
         "parts": list(Part),
         "phase_rows": list(Phase),
-        "allocator": ask("allocate", **OPENING),
         "allocator_rows": ALLOCATOR_ROWS,
         "other_rows": OTHER_ROWS,
         "groups": GROUPS,

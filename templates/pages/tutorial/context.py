@@ -20,8 +20,6 @@ MODEL: Final = find_model("gpt2-l")
 GPU: Final = find_gpu("t4")
 SMALL: Final = 16 * GiB  # cards up to here are called small
 LARGEST_BATCH: Final = 16
-TOO_SMALL: Final = find_gpu("rtx-3070")
-LENGTH_STEP: Final = 64
 # CUDA 13, which PyTorch's current default builds use, begins with Turing.
 OLD: Final = ("Pascal", "Volta")
 OLD_WORDS: Final = "only with PyTorch's builds for CUDA 12.6"
@@ -151,24 +149,6 @@ def largest_batch(gpu: Gpu) -> int:
     return next((b for b in batches if needed(gpu, batch_size=str(b)) <= gpu.memory), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Short:
-    """Longest sequence that fits on a GPU with offloading; 0 if none does."""
-
-    gpu: Gpu
-    length: int
-    query: str
-
-
-def shortened() -> Short:
-    """A GPU that is too small for the notebook but works with offloading and shorter sequences."""
-    for length in range(MODEL.sequence_length, 0, -LENGTH_STEP):
-        changed = {"offload": "optimizer", "sequence_length": str(length)}
-        if needed(TOO_SMALL, **changed) <= TOO_SMALL.memory:
-            return Short(TOO_SMALL, length, step_on(TOO_SMALL, **changed).query)
-    return Short(TOO_SMALL, 0, "")
-
-
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     rows = stairs()
@@ -191,7 +171,6 @@ def context() -> dict[str, object]:
         "offload_ram": format_bytes(offloaded.ram),
         "largest_error": format_bytes(max(abs(row.peak - row.measured) for row in rows)),
         "cards": cards(),
-        "short": shortened(),
         "smallest": next(c.gpu for c in cards() if c.batch and c.gpu.generation not in OLD),
         "short_parts": [part.label.split()[0] for part in Part],
         "sources": SOURCES,
