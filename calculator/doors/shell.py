@@ -72,18 +72,22 @@ def _parts(command: Words) -> Iterator[tuple[str, object]]:
         (n for n, word in enumerate(command[at:], at) if word.endswith(".py") or word == "-m"), at
     )
     launcher = options_of(command[at:program]) if starts else {}
-    for word in command[:at]:
-        name, _, value = word.partition("=")
-        if name.lower() in _PROCESSES and value:
-            launcher[name.lower()] = value
-    processes = next((launcher[name] for name in _PROCESSES if name in launcher), None)
-    if processes is not None:
-        yield "num_processes", processes
+    settings = (word.partition("=") for word in command if re.match(r"[A-Z_]+=", word))
+    launcher = {**{name.lower(): value for name, _, value in settings}, **launcher}
+    counts = [launcher[name] for name in _PROCESSES if name in launcher]
+    if counts:
+        yield "num_processes", _times(counts[0], launcher.get("nnodes", 1))
     if "config_file" in launcher:
         yield "deepspeed", launcher["config_file"]
     if launcher.get("mixed_precision") in ("bf16", "fp16"):
         yield str(launcher["mixed_precision"]), "true"
     yield from options_of(command[program if starts else 0 :]).items()
+
+
+def _times(processes: object, machines: object) -> object:
+    """All processes, where both numbers are."""
+    both = f"{processes} {machines}".split()
+    return str(int(both[0]) * int(both[1])) if all(map(str.isdigit, both)) else processes
 
 
 def options_of(words: Sequence[str]) -> dict[str, object]:
