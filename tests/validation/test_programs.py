@@ -38,8 +38,6 @@ SCALARS = 3 * 512
         f"gpt2-s --layers 2 {SMALL} --paged-optimizer --optimizer-bits 8",
         f"gpt2-s --layers 2 {SMALL} --paged-optimizer --precision mixed --optimizer lion",
         f"{CONFIGS}/qwen2.json {SMALL} --paged-optimizer --update-in-backward --precision half",
-        f"{CONFIGS}/llama.json {SMALL} --paged-optimizer --lora 8 --lora-targets all-linear "
-        "--checkpointing full",
         f"gpt2-s --layers 4 {SMALL} --sharing-groups 2 --untied-embeddings --dropout 0",
         f"gpt2-s --layers 2 {SMALL} --precision half --update-in-backward --update loop",
         f"gpt2-s --layers 2 {SMALL} --offload optimizer --precision mixed",
@@ -50,21 +48,13 @@ SCALARS = 3 * 512
         f"gpt-j-6b --layers 1 {SMALL} --checkpointing selective --optimizer sgd",
         f"bert-base --layers 2 {SMALL} --optimizer lamb --optimizer-bits 8 --attention flash",
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
-        f"gpt2-s --layers 5 {SMALL} --checkpointing full --checkpoint-every 2",
         f"{CONFIGS}/falcon.json {SMALL} --checkpointing operations --precision half",
         f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --checkpoint-every 2 --lora 4",
-        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --gpus 4 --data-parallel fsdp "
-        "--precision mixed --accumulation 2",
         f"{CONFIGS}/mpt.json {SMALL} --checkpointing operations",
-        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --pipeline-parallel 2 "
-        "--accumulation 3",
         f"{CONFIGS}/mistral.json {SMALL} --checkpointing operations --tensor-parallel 2 "
         "--sequence-parallel",
-        f"gpt2-s --layers 4 {SMALL} --checkpointing full --activation-offload pageable "
-        "--sharing-groups 2",
         f"{CONFIGS}/qwen2.json {SMALL} --checkpointing full --activation-offload pinned --lora 4",
         f"{CONFIGS}/llama.json {SMALL} --chunked-loss torch --precision half",
-        f"gpt2-s --layers 2 {SMALL} --chunked-loss torch --precision mixed --accumulation 2",
         f"{CONFIGS}/mistral.json {SMALL} --chunked-loss torch --lora 4 --checkpointing full "
         "--activation-offload pageable",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
@@ -72,7 +62,6 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
         f"{CONFIGS}/llama.json {SMALL} --optimizer adafactor --precision half",
         f"gpt2-s --layers 2 {SMALL} --attention efficient --precision half --optimizer momentum",
-        f"{CONFIGS}/mixtral.json {SMALL} --checkpointing full",
         f"{CONFIGS}/gemma3_text.json {SMALL} --precision half",
         f"{CONFIGS}/deepseek_v3.json {SMALL} --precision half",
         f"{CONFIGS}/bart.json {SMALL} --target-length 64",
@@ -92,21 +81,13 @@ SCALARS = 3 * 512
         "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/mistral.json {SMALL} --pipeline-parallel 7 --accumulation 7 --precision mixed "
         "--checkpointing full --update loop",
-        f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2 --sequence-parallel --precision half "
-        "--checkpointing full --batch-size 2",
         f"{CONFIGS}/qwen3_moe.json {SMALL} --expert-parallel 3",
         f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
         "--checkpointing full",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision half --lora 8 "
         "--lora-targets q_proj,o_proj",
-        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --gpus 4 --data-parallel fsdp "
-        "--precision mixed --checkpointing full",
         f"{CONFIGS}/mixtral.json {SMALL} --tensor-parallel 2 --gpus 6 --data-parallel fsdp",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision half "
-        "--lora 8 --lora-targets all-linear --checkpointing full",
-        f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel fsdp --precision mixed --lora 4",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel zero2 --precision mixed",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed "
         "--cpu-offload",
         f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel zero2 --precision half --lora 4 "
@@ -114,7 +95,6 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --context-parallel 4",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --context-parallel 2 --data-parallel fsdp "
         "--precision mixed --checkpointing full --context-rotation alltoall --batch-size 2",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel zero1 --update loop",
         f"{CONFIGS}/llama.json {SMALL} --gpus 2 --data-parallel zero1 --lora 8",
     ],
 )

@@ -122,11 +122,9 @@ def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_o
     ("gpus", "way"),
     [
         (2, "fsdp"),
-        (2, "zero2"),
         (2, "zero2 --accumulation 2"),
         (2, "fsdp --lora 4 --lora-targets all-linear"),
         (4, "fsdp --lora 4"),
-        (4, "zero2 --lora 8 --checkpointing full"),
     ],
 )
 def test_a_shard_alone_is_what_it_is_beside_others(
