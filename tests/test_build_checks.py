@@ -40,12 +40,6 @@ def test_ordinary_paths_and_addresses_are_allowed(line: str, tmp_path: Path) -> 
     assert list(checks.forbidden_things([path])) == []
 
 
-def test_this_repository_holds_nothing_forbidden() -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout, so there is no list of its files")
-    assert list(checks.forbidden_things(checks.tracked_files())) == []
-
-
 def test_a_misspelt_word_is_found_and_a_name_in_code_is_none(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("the statics of a model\n")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import checks, prose
-from tools.console import ROOT
+from tools import prose
 
 
 @pytest.mark.parametrize(
@@ -44,9 +43,3 @@ def test_code_is_no_prose_and_keeps_its_place(text: str, suffix: str) -> None:
     assert len(kept) == len(text)
     assert "mend" not in kept
     assert "anew" not in kept
-
-
-def test_this_repository_reads_well() -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout, so there is no list of its files")
-    assert list(prose.findings(checks.tracked_files())) == []
