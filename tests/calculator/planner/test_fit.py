@@ -95,7 +95,7 @@ def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int)
     assert first[:enough] == found[:enough]
 
 
-@examples(25)
+@examples(10)
 @given(cases_on_several(), small_memories)
 def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
     found = proposals(case.architecture, case.plan, memory)
