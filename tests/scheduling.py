@@ -13,13 +13,13 @@ from xdist.scheduler import LoadScopeScheduling
 
 SECONDS: Final = "tests/seconds"  # of each unit, in pytest's own cache
 COMPUTING: Final = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
-TOGETHER: Final = ("tests/pages",)  # in a process, each page is rendered once
+# In a process, each page is rendered once, and the processes that measure start once.
+TOGETHER: Final = ("tests/pages", "tests/validation")
 SHARED: Final = ("tests/browser/test_every_page.py",)
 # What a unit takes that was never timed, as all in a new checkout. The longest have their own
 # seconds, as timed on two cores, so that none is left for the end; the first that fits counts.
 UNTIMED: Final = {
-    "tests/validation/test_ranks.py": 140.0,
-    "tests/validation/test_programs.py": 110.0,
+    "tests/validation": 300.0,
     "tests/training/test_swarm.py": 95.0,
     "tests/training/rehearsal": 75.0,
     "tests/browser/test_memory.py": 75.0,
