@@ -35,12 +35,12 @@ def test_the_verdicts_of_homes_models_are_pythons_words(model: str) -> None:
             assert shown[card] == (said["state"], said["sum"]), (preset, card)
 
 
-# of 52 models the first two have the largest share of free segments
+# the first three have the largest shares of free segments among the catalog's models
 @pytest.mark.parametrize(
     "model",
     [
-        *("gpt3-s", "google/gemma-3-270m", "google/bert_uncased_L-2_H-128_A-2"),
-        *("FacebookAI/xlm-roberta-base", "Qwen/Qwen2.5-7B", "google-t5/t5-3b"),
+        *("intfloat/multilingual-e5-small", "Salesforce/codegen-350M-mono", "google/gemma-3-270m"),
+        *("google/bert_uncased_L-2_H-128_A-2", "Qwen/Qwen2.5-7B", "google-t5/t5-3b"),
     ],
 )
 def test_other_models_have_pythons_verdict_within_the_bounds(model: str) -> None:
