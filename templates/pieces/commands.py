@@ -87,7 +87,6 @@ def _notebook(source: Source) -> Place:
 
 
 def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
-    download = f" {download_words(source)}" if source.needs_download else ""
     moved = f"mv /mnt/c/Users/NAME/Downloads/{ARCHIVE} ."
     windows = (
         f" Download [the source]({ARCHIVE}), and replace NAME with your name in Windows."
@@ -101,7 +100,7 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
             "Linux",
             "You need Python 3.11 to 3.13 on a 64-bit Intel, AMD or ARM processor. A GPU needs "
             "NVIDIA's driver: if it is installed, `nvidia-smi` shows it. If your system has no "
-            f"`apt`, leave out the first line.{download}",
+            "`apt`, leave out the first line.",
             (debian, *here),
             "Python 3.10 or older, as on Ubuntu 22.04? Type `sudo apt install python3.11-venv`, "
             "and `python3.11 -m venv together` instead of the second line.",
@@ -121,7 +120,7 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
             "macOS",
             "You need Apple silicon, because PyTorch has no build for Intel Macs, and Python 3.11 "
             "to 3.13 from [python.org](https://www.python.org/downloads/macos/). The model runs on "
-            f"the processor, not on Apple's GPU.{download}",
+            "the processor, not on Apple's GPU.",
             here,
             "Untested: we have no Mac.",
         ),
@@ -130,18 +129,16 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
             "On Linux, without a GPU. The processor does all the work, far more slowly: enough for "
             "a small recipe. To save gigabytes of download, install PyTorch's CPU build: take "
             "its command from [PyTorch's start page](https://pytorch.org/get-started/locally/), "
-            "add `==2.13.0` to `torch`, and type it before the fourth line."
-            f"{download}",
+            "add `==2.13.0` to `torch`, and type it before the fourth line.",
             (debian, *here),
         ),
     )
 
 
 def _docker(source: Source) -> Place:
-    download = f"{download_words(source)} " if source.needs_download else ""
     return Place(
         "Docker",
-        f"{download}To use a GPU, the host needs NVIDIA's container toolkit. Without a GPU, build "
+        "To use a GPU, the host needs NVIDIA's container toolkit. Without a GPU, build "
         "with `--build-arg VARIANT=cpu` and leave `--gpus all` out. Put the run file into the "
         "folder first; if the run file has an address, leave out the second `-v` and replace "
         "`run.toml` with the address.",
