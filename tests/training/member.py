@@ -15,7 +15,8 @@ RECIPES["short"] = replace(
     TINY,
     name="short",
     schedule=ScheduleSettings(total_steps=TOTAL_STEPS, warmup_steps=3),
-    swarm=replace(TINY.swarm, checkpoint_every=10),
+    # each look at the others' progress checks as many signatures as there are members
+    swarm=replace(TINY.swarm, checkpoint_every=10, progress_refresh=(0.5, 1.0)),
     generation=replace(TINY.generation, images_per_prompt=1),
 )
 

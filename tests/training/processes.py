@@ -27,7 +27,7 @@ def wait_for(what: str, condition: Callable[[], Found], seconds: float = PATIENC
     while not (found := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.05)
+        time.sleep(0.2)
     return found
 
 

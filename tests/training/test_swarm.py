@@ -29,7 +29,7 @@ from training.volunteer import backup
 pytestmark = pytest.mark.swarm
 
 LATE_STEPS = 4
-LAST_STEPS = 8  # of a restarted monitor
+LAST_STEPS = 3  # of a restarted monitor
 
 
 @dataclass
