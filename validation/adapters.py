@@ -79,6 +79,7 @@ def _pack(model: Any, plan: Plan) -> None:
         turned = isinstance(module, Conv1D)
         if (
             path.split(".")[0] in HEADS
+            or path.split(".")[-1] in model._keep_in_fp32_modules
             or module is model.get_output_embeddings()
             or not (turned or type(module) is nn.Linear)
         ):

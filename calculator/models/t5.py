@@ -125,6 +125,10 @@ class T5Attention(Layer):
         return op.copy(bias)
 
 
+class WholeLinear(Linear):
+    """A product whose weight is never packed in 4 bits (`_keep_in_fp32_modules`)."""
+
+
 @dataclass(eq=False)
 class FeedForward(Layer):
     """Norm, two products with ReLU between; `gated`, the first one times GELU of another.
@@ -137,7 +141,7 @@ class FeedForward(Layer):
     def __post_init__(self) -> None:
         self.gate = Linear(HIDDEN, FEED, biased=False, name="wi_0") if self.gated else None
         self.expand = Linear(HIDDEN, FEED, biased=False, name="wi_1" if self.gated else "wi")
-        self.contract = Linear(FEED, HIDDEN, biased=False, name="wo")
+        self.contract = WholeLinear(FEED, HIDDEN, biased=False, name="wo")
         self.norm = T5Norm(HIDDEN)
 
     def __call__(self, x: Tensor) -> Tensor:

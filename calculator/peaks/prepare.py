@@ -122,7 +122,9 @@ def _step(
         for name, stack in model.stacks():
             keeping = keeping_of(stack.layers, every, before)
             before += stack.layers
-            short[name], (own, more) = arrange(stack, groups, own_last, keeping)
+            short[name], (own, more) = arrange(
+                stack, groups, own_last, keeping, mode.shards is not None
+            )
             runs.append((stack.name, own))
             left_out += more
         taped.append(model.altered(**short))

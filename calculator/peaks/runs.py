@@ -16,7 +16,7 @@ from calculator.layers.stack import LONGEST_UNIT, Stack
 # the first two and the last may differ from the rest (what all layers share ends with the second)
 SIMULATED = 4
 # one less of units of three layers and more, since those first ones are all in the first unit, and
-# where other layers come first
+# where other layers come first; not of weights in shards, where each layer gathers the one before
 SIMULATED_UNITS = 3
 
 
@@ -42,9 +42,9 @@ class Run:
         return self.most - 2
 
 
-def _simulated(unit: int, place: int) -> int:
+def _simulated(unit: int, place: int, sharded: bool) -> int:
     """At most how many units of this many layers are put on the tape, of a run at that place."""
-    return SIMULATED if unit < 3 and not place else SIMULATED_UNITS
+    return SIMULATED if sharded or (unit < 3 and not place) else SIMULATED_UNITS
 
 
 Arranged = tuple[tuple[Run, ...], tuple[int, ...]]
@@ -73,7 +73,7 @@ def layer_runs(layers: int, groups: int, own_last: bool) -> Arranged:
     return tuple(run for run, _ in runs), tuple(left_out for _, left_out in runs)
 
 
-def unit_runs(keys: Sequence[Any]) -> Arranged:
+def unit_runs(keys: Sequence[Any], sharded: bool = False) -> Arranged:
     """The runs of layers that share no weights, in units of the fewest layers.
 
     Each layer on the tape has a slot of its own.
@@ -82,8 +82,8 @@ def unit_runs(keys: Sequence[Any]) -> Arranged:
     left_out: list[int] = []
     place = slot = 0
     while place < len(keys):
-        unit, count = _longest(keys, place)
-        most = _simulated(unit, place)
+        unit, count = _longest(keys, place, sharded)
+        most = _simulated(unit, place, sharded)
         units = min(count, most)
         kept = units * unit
         runs.append(Run(tuple(range(slot, slot + kept)), unit, most))
@@ -93,12 +93,12 @@ def unit_runs(keys: Sequence[Any]) -> Arranged:
     return tuple(runs), tuple(left_out)
 
 
-def _longest(keys: Sequence[Any], place: int) -> tuple[int, int]:
+def _longest(keys: Sequence[Any], place: int, sharded: bool) -> tuple[int, int]:
     """The unit that begins at a place and how often it is there: the one that covers most."""
     best = (1, _count(keys, place, 1))
     for unit in range(2, LONGEST_UNIT + 1):
         count = _count(keys, place, unit)
-        if count > _simulated(unit, place) and count * unit > best[0] * best[1]:
+        if count > _simulated(unit, place, sharded) and count * unit > best[0] * best[1]:
             best = (unit, count)
     return best
 
@@ -111,12 +111,17 @@ def _count(keys: Sequence[Any], place: int, unit: int) -> int:
 
 
 def arrange(
-    stack: Stack[Any], groups: int, own_last: bool, keeping: Sequence[bool] = ()
+    stack: Stack[Any],
+    groups: int,
+    own_last: bool,
+    keeping: Sequence[bool] = (),
+    sharded: bool = False,
 ) -> tuple[Stack[Any], Arranged]:
     """The stack with the layers that are put on the tape, its runs, and what they leave out.
 
     Layer i uses the weights of layer i modulo `groups`, but for a last one of its own. Where some
-    layers are `keeping` their activations under checkpointing, none may share weights.
+    layers are `keeping` their activations under checkpointing, none may share weights. Their
+    weights may be in shards (`sharded`).
     """
     layers, kinds = stack.layers, stack.kinds
     kept: tuple[bool, ...] = ()
@@ -127,7 +132,7 @@ def arrange(
         each = [kinds[place % len(kinds)] for place in range(layers)]
         keeping = keeping or (False,) * layers
         keys = [(kind.structure, keeps) for kind, keeps in zip(each, keeping, strict=True)]
-        runs, left_out = unit_runs(keys)
+        runs, left_out = unit_runs(keys, sharded)
         taped = _taped(runs, left_out)
         used = tuple(each[place] for place in taped)
         kept = tuple(keeping[place] for place in taped) if any(keeping) else ()
@@ -135,6 +140,7 @@ def arrange(
         slots = [place % groups for place in range(layers)]
         used = tuple(kinds[slot % len(kinds)] for slot in slots)
         runs, left_out = tuple(Run((slot,)) for slot in slots), (0,) * layers
+        kept = tuple(keeping[slot] for slot in slots) if any(keeping) else ()
     slots_used = tuple(slot for run in runs for slot in run.slots)
     short = stack.altered(kinds=used, layers=len(slots_used), slots=slots_used, keeping=kept)
     return short, (runs, left_out)

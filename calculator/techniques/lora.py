@@ -37,7 +37,7 @@ from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
 from calculator.models.model import CausalModel, Model
 from calculator.models.registry import type_of
-from calculator.plan import LoraBias, Plan, Precision
+from calculator.plan import BaseBits, LoraBias, Plan, Precision
 from calculator.techniques.effect import Answer, Effect
 
 RANK: Final = size("lora_rank")
@@ -208,11 +208,23 @@ def linear_names(model: Model) -> set[str]:
     return {each.name for each in projections(model)}
 
 
+def _asks(architecture: Architecture, plan: Plan) -> bool:
+    """True if the inputs of the first layer ask for a gradient.
+
+    transformers' checkpoints ask for that of token embeddings, and peft for that of whatever a
+    model with whole weights reads.
+
+    Source: transformers (modeling_utils.py, activation_checkpointing_enable), peft (peft_model.py)
+    """
+    packed = plan.quantization is not BaseBits.NONE
+    return plan.checkpointing.is_of_layers and not (packed and type_of(architecture).fixed_length)
+
+
 def _layers(architecture: Architecture, plan: Plan) -> Iterator[Lora]:
     yield Lora(
         () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets),
         dropout=plan.lora_dropout > 0,
-        asked=plan.checkpointing.is_of_layers,
+        asked=_asks(architecture, plan),
         bias=plan.lora_bias,
         whole=split(plan.lora_modules) if plan.lora_modules else (),
         follow=plan.is_sharded and plan.precision is Precision.MIXED,
@@ -233,7 +245,7 @@ def _notes(answer: Answer) -> Iterator[str]:
             f"Trained in full: {plan.lora_modules.replace(',', ', ')}, as copies in "
             f"{plan.weight_bytes * 8} bits beside the frozen originals, which stay in memory."
         )
-    if plan.checkpointing.is_of_layers:
+    if _asks(answer.architecture, plan):
         yield (
             "With checkpointing, transformers requires a gradient of the input embeddings "
             "(enable_input_require_grads); we count it."

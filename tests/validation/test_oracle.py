@@ -80,6 +80,16 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "validation/configs/llama.json --sequence-length 96 --batch-size 2 --gpus 4 "
         "--data-parallel fsdp --pipeline-parallel 2 --pipeline-schedule interleaved "
         "--accumulation 4 --checkpointing full --activation-offload pinned",
+        # a dense layer before those of experts, which the second of these gathers early
+        "validation/configs/qwen3_moe.json --sequence-length 120 --checkpointing full --gpus 4 "
+        "--data-parallel fsdp",
+        "validation/configs/mpt.json --sequence-length 96 --checkpointing full "
+        "--checkpoint-every 2 --sharing-groups 2",
+        # of T5's layers one product stays whole, and of Whisper's inputs none asks for a gradient
+        "validation/configs/mt5.json --batch-size 8 --sequence-length 200 --target-length 150 "
+        "--lora 16 --lora-targets all-linear --quantization nf4 --precision half",
+        "validation/configs/whisper.json --batch-size 2 --lora 16 --lora-targets all-linear "
+        "--quantization nf4 --checkpointing full",
         # sequences longer than the model's own table of positions
         "validation/configs/codegen.json --sequence-length 304",
         "validation/configs/roberta.json --sequence-length 304",
