@@ -36,6 +36,7 @@ BAD = [
     ("compare gpt2-s --", "compare", "gpt2-s", "must be followed by -- and what changes"),
     ("compare gpt2-s -- --batch-size 0", "batch_size", "0", "from 1 to"),
     ("compare gpt2-s -- gpt2x", "model", "gpt2x", "did you mean"),
+    ("estimate gpt2-s --batchsize 2", "command line", "--batchsize", "did you mean --batch-size?"),
     ("curve gpt2-s --points x", "points", "x", "must be a whole number"),
     ("curve gpt2-s --points 0", "points", "0", "at least 1"),
     ("estimate no-such-folder/config.json", "model", "no-such-folder/config.json", "no such file"),
@@ -67,7 +68,7 @@ def test_a_model_in_a_commands_place_is_told_where_it_goes(capsys: Captured) -> 
         "",
         "estimat gpt2-s",
         "estimate",
-        "estimate gpt2-s --batchsize 2",
+        "estimate gpt2-s batchsize",
         "estimate gpt2-s --batch-size",
     ],
 )
