@@ -46,8 +46,7 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             yield _experts_note(architecture, plan)
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers has only eager attention; we count that."
-    if architecture.family == "gemma2" and plan.attention is Attention.SDPA:
-        yield "Before transformers 5.21, its sdpa is PyTorch's, which leaves out the soft cap."
+        yield model.before_eager
     if architecture.relative_buckets and plan.attention is Attention.SDPA:
         yield (  # transformers (integrations/sdpa_attention.py, create_position_bias_mask)
             "Counted as transformers 5.20 and later run it. Before, its sdpa takes PyTorch's math "

@@ -85,6 +85,7 @@ class Gemma2(Gemma):
     capped: bool = False
 
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
+    before_eager = "Before transformers 5.21, its sdpa is PyTorch's, which leaves out the soft cap."
     both_masks = True
     norms_after = True
     turn = 2

@@ -42,6 +42,7 @@ class Model(Layer, ABC):
         title: the type's name for people.
         counted: transformers' class that is counted; empty where no config.json describes one.
         kernels: what its class has code for; `sdpa` is always taken.
+        before_eager: what earlier versions of a class with eager attention alone did.
         can_untie: whether the class has an output layer with weights of its own.
         has_dropout: whether it has dropout at all.
         fixed_length: of what every sequence is made, where all are as long as the model says.
@@ -71,6 +72,7 @@ class Model(Layer, ABC):
     title: ClassVar[str] = ""
     counted: ClassVar[str] = ""
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
+    before_eager: ClassVar[str] = ""
     can_untie: ClassVar[bool] = True
     has_dropout: ClassVar[bool] = True
     fixed_length: ClassVar[str] = ""
