@@ -18,6 +18,11 @@ DROP = """([name, text]) => {
   const event = new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true });
   document.querySelector("#advice").dispatchEvent(event);
 }"""
+# Compared with their spaces; the page shows a run before all changes to it are found.
+HAS_PATCHES = """(texts) => {
+  const patches = [...document.querySelectorAll(".files__run [data-part='patch']")];
+  return JSON.stringify(patches.map((patch) => patch.textContent)) === JSON.stringify(texts);
+}"""
 # a card that holds none of these runs
 SMALL = "calculator/?gpu_memory=8"
 WINDOW = {"width": 1280, "height": 720}
@@ -45,8 +50,7 @@ def shows(page: Page, runs: list[dict[str, Any]]) -> None:
     for part in ("title", "verdict", "time", "remedy"):
         shown = page.locator(f".files__run [data-part='{part}']")
         expect(shown).to_have_text([run[part] for run in runs])
-    patches = page.locator(".files__run [data-part='patch']")
-    assert patches.all_text_contents() == [run["patch"] for run in runs]
+    page.wait_for_function(HAS_PATCHES, arg=[run["patch"] for run in runs])
     for part in ("plan", "notes"):
         items = page.locator(f".files__run [data-part='{part}'] li")
         expect(items).to_have_text([words for run in runs for words in run[part]])
