@@ -95,14 +95,29 @@ def of_the_same_size(text: str, known: Iterable[str]) -> list[str]:
 def is_of_the_line(text: str, name: str) -> bool:
     """True if a text has the first word of a known name, with no other version of it.
 
+    The word may begin the text misspelled: two letters changed places, or one is missing or more.
+
     >>> [is_of_the_line(text, "google/gemma-2-9b") for text in ("gemma-9b", "glm-4-9b", "gemma3n")]
     [True, False, False]
+    >>> [is_of_the_line(text, "bert-large") for text in ("bret-large", "bertt-large", "bart-large")]
+    [True, True, False]
     """
     known, version = _line(name.lower().rpartition("/")[2].removeprefix("meta-"))
     typed = (hub_id(text) or text).lower().rpartition("/")[2]
-    if not known or not (found := re.search(rf"(?<![a-z]){known}(?![a-z]).*", typed)):
+    if not known:
         return False
-    return _line(found[0])[1] in ("", version)
+    if found := re.search(rf"(?<![a-z]){known}(?![a-z]).*", typed):
+        return _line(found[0])[1] in ("", version)
+    letters, typed_version = _line(typed)
+    return _is_misspelled(letters, known) and typed_version in ("", version)
+
+
+def _is_misspelled(word: str, known: str) -> bool:
+    shorter, longer = sorted((word, known), key=len)
+    if len(shorter) < _SHORTEST or len(longer) - len(shorter) > 1:
+        return False
+    one_less = (longer[:place] + longer[place + 1 :] for place in range(len(longer)))
+    return sorted(word) == sorted(known) or shorter in one_less
 
 
 def _line(name: str) -> tuple[str, str]:

@@ -175,7 +175,7 @@ def _batch_way(
     return _way_to(
         architecture,
         f"Use the largest micro-batch: {format_count(batch)}",
-        f"The most sequences of {length} that fit at once."
+        f"The largest batch that fits at {length}."
         + _time(architecture, plan.on(gpu), plan.but(batch_size=batch).on(gpu)),
         replace(plan, batch_size=batch),
         gpu,

@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from calculator.catalog import find_gpu, find_model
-from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from calculator.protocol import handle
 
 
@@ -33,8 +32,7 @@ def test_each_row_fits_one_more_does_not_and_longer_never_fits_more(model: str, 
         plan = {name: text for name, text in state.items() if name not in ("model", "gpu")}
         for size, fits in ((batch, True), (batch + 1, False)):
             tried = Plan.parse(plan | {"batch_size": size}).on(card)
-            report = estimate(architecture, tried)
-            assert need_of(report).fits(card.memory) == fits
+            assert need_of(judged(architecture, tried)).fits(card.memory) == fits
         batches.append(batch)
     assert all(before >= after for before, after in pairwise(batches))
     assert [row["length"] for row in found if row["here"]] == [f"{architecture.sequence_length:,}"]

@@ -75,7 +75,7 @@ def test_the_files_that_a_new_page_fetches_are_written_with_it(checkout: Path) -
 
 def test_every_models_first_figures_are_in_the_site(site: Path) -> None:
     written = {path.stem for path in (folder_of(site, "assets") / "first").glob("*.json")}
-    assert written == set(MODELS)
+    assert written == {*MODELS, "shapes"}
 
 
 def test_the_script_and_the_style_of_a_new_page_are_found(tmp_path: Path) -> None:
