@@ -8,7 +8,7 @@ from calculator.architecture import Architecture
 from calculator.bounds import range_of
 from calculator.catalog import Gpu
 from calculator.estimate import estimate
-from calculator.overhead import Overhead, estimate_overhead, simulated_overhead
+from calculator.overhead import Overhead, simulated_overhead
 from calculator.plan import Plan
 from calculator.report import Report
 from calculator.reserved import overhead_of, simulated
@@ -67,9 +67,7 @@ def judged(architecture: Architecture, plan: Plan) -> Report:
 
 def judged_on(architecture: Architecture, report: Report, card: Gpu) -> Report:
     """The same of a report's step on another card of its generation, which records no step."""
-    overhead = estimate_overhead(report.gpu.total, card)
-    moved = replace(report, plan=report.plan.on(card), overhead=overhead)
-    return simulated(architecture, moved)
+    return simulated(architecture, replace(report, plan=report.plan.on(card)))
 
 
 def need_of(report: Report) -> Need:
