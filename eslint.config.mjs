@@ -9,7 +9,7 @@ export default [
   { ignores: [".build/", ".venv/", "bench/", "site/"] },
   js.configs.recommended,
   {
-    files: ["docs/assets/**/*.js"],
+    files: ["docs/assets/**/*.js", "templates/pages/**/*.js"],
     ignores: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "docs/assets/tab-*.js", "docs/assets/service-worker.js"],
     languageOptions: { ...ours, globals: globals.browser },
   },

@@ -3,11 +3,11 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { Learner } from "../docs/assets/tab/learner.js";
-import { Lesson } from "../docs/assets/tab/lesson.js";
-import { Arithmetic, matrix } from "../docs/assets/tab/matrix.js";
-import { chances } from "../docs/assets/drawing/chance.js";
-import { newWeights } from "../docs/assets/tab/parameters.js";
+import { Learner } from "#assets/tab/learner.js";
+import { Lesson } from "#assets/tab/lesson.js";
+import { Arithmetic, matrix } from "#assets/tab/matrix.js";
+import { chances } from "#assets/drawing/chance.js";
+import { newWeights } from "#assets/tab/parameters.js";
 
 const [lessonPath, library, rounds] = process.argv.slice(2);
 const lesson = new Lesson(new Uint8Array(readFileSync(lessonPath)).buffer);

@@ -38,5 +38,5 @@ def test_a_pages_head_loads_its_scripts_and_what_they_share_once(built: Path) ->
 
 def test_a_script_that_is_not_there_ends_the_build(built: Path) -> None:
     (built / "assets" / "two.js").unlink()
-    with pytest.raises(BuildError, match=r'page/index\.html: data-script="two": docs/assets'):
+    with pytest.raises(BuildError, match=r'page/index\.html: data-script="two": no page'):
         load_page_scripts(built)

@@ -156,14 +156,16 @@ def test_every_page_of_the_first_level_has_a_share_picture(site: Path) -> None:
 
 
 def test_every_style_and_script_of_ours_is_loaded(site: Path) -> None:
-    sources = ROOT / "docs" / "assets"
-    styles = {path.name for path in (sources / "styles").glob("*.css")}
+    shared, own = ROOT / "docs" / "assets" / "styles", ROOT / "templates" / "pages"
     source_map = folder_of(site, "assets") / "styles" / "site.css.map"
-    assert styles <= {Path(name).name for name in json.loads(source_map.read_text())["sources"]}
+    mapped = json.loads(source_map.read_text())["sources"]
+    for path in (*shared.glob("*.css"), *own.glob("*/style.css")):
+        assert any(source.endswith(f"/{path.relative_to(ROOT).as_posix()}") for source in mapped)
     pages = [path.read_text("utf-8") for path in site.rglob("index.html")]
     assets = folder_of(site, "assets").name
-    for script in (sources / "pages").glob("*.js"):
-        assert any(f'{assets}/{script.name}"></script>' in page for page in pages), script.name
+    for script in own.glob("*/script.js"):
+        name = script.parent.name.replace("_", "-")
+        assert any(f'{assets}/{name}.js"></script>' in page for page in pages), name
     for loaded in ("styles/site.css", "site.js"):
         assert all(f'{assets}/{loaded}"' in page for page in pages)
 

@@ -1,8 +1,8 @@
-"""One script a page: what lies in docs/assets in many files is bundled by esbuild.
+"""One script a page, which esbuild bundles of the files in its folder and those in docs/assets.
 
-A page's element names the script that it needs: ``data-script="calculator"`` is
-docs/assets/pages/calculator.js. The built page loads it from its head, with the modules that it
-shares with others; after instant navigation docs/assets/site.js does.
+A page's element names its script: ``data-script="how-it-works"`` is
+templates/pages/how_it_works/script.js. The built page loads it from its head, with the modules that
+it shares with others; after instant navigation docs/assets/site.js does.
 """
 
 import os
@@ -15,7 +15,7 @@ from tools.budget import imported_by
 from tools.console import ROOT, BuildError, run
 from tools.node import Node
 
-SOURCES = ROOT / "docs" / "assets"
+SOURCES = (ROOT / "docs" / "assets", ROOT / "templates" / "pages")
 SCRIPT = Path(__file__).with_name("bundle.mjs")
 BUNDLED = shutil.ignore_patterns("*.js", "*.css")  # what is not copied, since it is bundled
 NAMED = re.compile(r'\bdata-script="?([\w-]+)')
@@ -34,7 +34,7 @@ def bundle_assets(assets: Path, node: Node, lock: str) -> None:
         BuildError: when one names what is not there.
     """
     # Relative, as the source maps should be: the same bytes in any folder.
-    folders = [os.path.relpath(folder, ROOT) for folder in (SOURCES, assets)]
+    folders = [os.path.relpath(folder, ROOT) for folder in (*SOURCES, assets)]
     run([node.node, SCRIPT, *folders, lock], "The pages' scripts and styles could not be bundled.")
 
 
@@ -57,7 +57,7 @@ def _tags(names: list[str], page: Path, site: Path) -> Iterator[str]:
     for script in scripts:
         if not script.is_file():
             where = page.relative_to(site)
-            raise BuildError(f'{where}: data-script="{script.stem}": docs/assets/pages has none.')
+            raise BuildError(f'{where}: data-script="{script.stem}": no page has this script.')
     shared = dict.fromkeys(path for script in scripts for path in imported_by(script))
     for path in shared:
         yield f'<link rel="modulepreload" href="{os.path.relpath(path, page.parent)}">'

@@ -6,7 +6,7 @@ Parentheses around a function mark it as one that is called at once.
 
 The other half is the work of its 400 modules. Each is a function that runs when another module asks
 for it first, all within the last one's. The script now gives the list of these functions, in which
-each comes behind those that it asks for, and docs/assets/live/plotly.js runs them with pauses.
+each comes behind those that it asks for, and templates/pages/live/plotly.js runs them with pauses.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 // @ts-check
-/* Draws for the live page, so that the page can be scrolled meanwhile: see live/drawing.js. */
+/* Draws for the live page, so that the page can be scrolled meanwhile: see templates/pages/live/drawing.js. */
 
 import { CaptionError } from "./drawing/caption.js";
 import { Painter } from "./drawing/painter.js";

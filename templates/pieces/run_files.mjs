@@ -3,8 +3,8 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { RunFiles } from "../../docs/assets/live/files.js";
-import { fileOf } from "../../docs/assets/live/valid.js";
+import { RunFiles } from "#assets/live/files.js";
+import { fileOf } from "#assets/live/valid.js";
 
 // Nobody asks it: the addresses of the files are made with it, and then lose it.
 const LIVE = "https://live.invalid/";

@@ -20,11 +20,11 @@ def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
     """A function's results for each list of arguments; None for undefined and NaN.
 
     Args:
-        script: where it is in docs/assets, such as "live/words.js".
+        script: its path in the repository, such as "docs/assets/live/words.js".
         name: of a function that the script exports.
         calls: one list of arguments for each call.
     """
-    address = json.dumps((ROOT / "docs" / "assets" / script).as_uri())
+    address = json.dumps((ROOT / script).as_uri())
     program = PROGRAM.format(name=name, address=address)
     done = subprocess.run(
         [find_node().node, "--input-type=module", "--eval", program],

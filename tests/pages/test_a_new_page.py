@@ -79,11 +79,12 @@ def test_every_models_first_figures_are_in_the_site(site: Path) -> None:
 
 
 def test_the_script_and_the_style_of_a_new_page_are_found(tmp_path: Path) -> None:
-    sources, target = tmp_path / "sources", tmp_path / "site" / "assets"
-    shutil.copytree(ROOT / "docs" / "assets", sources)
-    (sources / "pages" / "brand-new.js").write_text("console.warn('a new page');")
-    (sources / "styles" / "brand-new.css").write_text(".brand-new { color: var(--ink); }")
-    command = [find_node().node, ROOT / "tools" / "bundle.mjs", sources, target, "{}"]
+    pages, target = tmp_path / "pages", tmp_path / "site" / "assets"
+    (pages / "brand_new").mkdir(parents=True)
+    (pages / "brand_new" / "script.js").write_text("console.warn('a new page');")
+    (pages / "brand_new" / "style.css").write_text(".brand-new { color: var(--ink); }")
+    shared = ROOT / "docs" / "assets"
+    command = [find_node().node, ROOT / "tools" / "bundle.mjs", shared, pages, target, "{}"]
     subprocess.run(command, cwd=ROOT, check=True)
     assert "a new page" in (target / "brand-new.js").read_text("utf-8")
     styles = (target / "styles" / "site.css").read_text("utf-8")

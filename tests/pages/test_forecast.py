@@ -11,7 +11,7 @@ from tests.pages.scripts import call
 
 def forecasts(*states: tuple[list[float], int]) -> list[Any]:
     """The script's forecast for each list of the steps' times, and number of steps left."""
-    return call("live/forecast.js", "timeLeft", states)
+    return call("docs/assets/live/forecast.js", "timeLeft", states)
 
 
 def test_an_even_pace_goes_on() -> None:

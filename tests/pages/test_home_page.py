@@ -43,7 +43,7 @@ from templates.pieces.scripts import ask_script
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 
-SHOWN = 24  # the most volunteers that home/ring.js draws
+SHOWN = 24  # the most volunteers that templates/pages/index/ring.js draws
 
 
 def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:
@@ -61,7 +61,7 @@ def peer(number: int, samples: int, state: str = "training", name: str = "") -> 
 
 def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
     """The volunteers' places in the figure of the swarm."""
-    found: list[dict[str, Any]] = call("home/ring.js", "discs", [[peers]])[0]
+    found: list[dict[str, Any]] = call("templates/pages/index/ring.js", "discs", [[peers]])[0]
     return found
 
 

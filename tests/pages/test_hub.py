@@ -18,7 +18,7 @@ NAMES = [
 
 
 def test_a_name_is_read_as_on_the_command_line() -> None:
-    found = call("calculator/hub.js", "hubId", [[name] for name in NAMES])
+    found = call("templates/pages/calculator/hub.js", "hubId", [[name] for name in NAMES])
     assert found == [hub_id(name) for name in NAMES]
 
 
@@ -37,7 +37,7 @@ console.log(JSON.stringify([told, asked]));
 
 
 def told(name: str, status: int, text: str) -> tuple[str, list[list[str]]]:
-    address = json.dumps((ROOT / "docs" / "assets" / "calculator" / "hub.js").as_uri())
+    address = json.dumps((ROOT / "templates" / "pages" / "calculator" / "hub.js").as_uri())
     program = PROGRAM.format(
         address=address, status=status, text=json.dumps(text), name=json.dumps(name)
     )

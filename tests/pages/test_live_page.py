@@ -16,6 +16,7 @@ from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import LIVE, Run, entries, first_run
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
+from tools.console import ROOT
 
 CARD = {
     "name": "young",
@@ -174,7 +175,7 @@ def test_two_curves_share_their_axes_and_differ_without_colours() -> None:
 
 def words(name: str, *values: object) -> list[str]:
     """Values in words, as a function of the live page's script writes them."""
-    return call("live/words.js", name, [[value] for value in values])
+    return call("docs/assets/live/words.js", name, [[value] for value in values])
 
 
 def plain(text: str) -> str:
@@ -188,9 +189,11 @@ def test_numbers_are_grouped_as_python_groups_them() -> None:
         round(draw_from.choice([-1, 1]) * 10 ** draw_from.uniform(0, 15)) for _ in range(500)
     ]
     numbers += [0, 7, 999, 1000, 999_999, 1_000_000, -999, -1000]
-    assert call("digits.js", "grouped", [[n] for n in numbers]) == [f"{n:,}" for n in numbers]
+    assert call("docs/assets/digits.js", "grouped", [[n] for n in numbers]) == [
+        f"{n:,}" for n in numbers
+    ]
     parts = [[1234.5, 1], [0.04, 1], [1234.56789, 3], [2000.0, 3], [2.5], [-0.2], [999.9]]
-    assert call("digits.js", "grouped", parts) == [
+    assert call("docs/assets/digits.js", "grouped", parts) == [
         *("1,234.5", "0", "1,234.568", "2,000", "3", "0", "1,000")
     ]
 
@@ -211,7 +214,7 @@ def test_sizes_are_in_the_calculators_words() -> None:
 
 
 def test_the_columns_are_those_that_the_script_fills() -> None:
-    script = (LIVE.parent / "assets" / "live" / "leaderboard.js").read_text("utf-8")
+    script = (ROOT / "templates/pages/live/leaderboard.js").read_text("utf-8")
     columns = context()["columns"]
     assert isinstance(columns, tuple)
     for column in columns:
@@ -227,7 +230,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 def test_traffic_is_drawn_as_the_mean_of_recent_steps() -> None:
     """Every fifth step moves more, as states are averaged then; the mean of five is level."""
     moved = [5.0, 1.0, 1.0, 1.0, 2.0] * 3
-    (means,) = call("live/series.js", "recentMeans", [[moved, 5]])
+    (means,) = call("docs/assets/live/series.js", "recentMeans", [[moved, 5]])
     assert means[:2] == [5.0, 3.0]  # of as many steps as there are
     assert means[4:] == [2.0] * 11
-    assert call("live/series.js", "recentMeans", [[[None, 4.0], 5]])[0] == [None, 4.0]
+    assert call("docs/assets/live/series.js", "recentMeans", [[[None, 4.0], 5]])[0] == [None, 4.0]

@@ -64,5 +64,5 @@ def test_the_page_says_who_has_the_keys_of_the_store() -> None:
 def test_the_live_page_says_what_ends_a_step(schedule: dict[str, float], row: list[str]) -> None:
     rest = {"total_steps": 300, "warmup_steps": 10, "learning_rate": 0.05}
     card = CARD | {"schedule": rest | schedule}
-    (rows,) = call("live/figures.js", "about", [[card, "young"]])
+    (rows,) = call("docs/assets/live/figures.js", "about", [[card, "young"]])
     assert row in rows

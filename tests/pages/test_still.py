@@ -23,7 +23,7 @@ def run(first: int, losses: list[float], rejected: int = 0, seconds: float = 15)
 
 
 def words(given: dict[str, Any]) -> str:
-    (found,) = call("live/still.js", "whyStill", [[given]])
+    (found,) = call("docs/assets/live/still.js", "whyStill", [[given]])
     return str(found)
 
 

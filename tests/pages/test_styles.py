@@ -5,8 +5,7 @@ from collections import defaultdict
 
 from tools.console import ROOT
 
-STYLES = ROOT / "docs" / "assets" / "styles"
-SHARED = {"base.css", "pieces.css"}  # what pages build on
+PAGES = ROOT / "templates" / "pages"
 
 
 def lists_and_blocks(text: str) -> set[str]:
@@ -23,10 +22,9 @@ def lists_and_blocks(text: str) -> set[str]:
 
 def test_no_class_is_styled_in_two_pages_files() -> None:
     files = defaultdict(set)
-    for path in STYLES.glob("*.css"):
-        if path.name not in SHARED:
-            for name in lists_and_blocks(path.read_text("utf-8")):
-                files[name].add(path.name)
+    for path in PAGES.glob("*/style.css"):
+        for name in lists_and_blocks(path.read_text("utf-8")):
+            files[name].add(path.parent.name)
     assert {name: found for name, found in files.items() if len(found) > 1} == {}
 
 

@@ -1,8 +1,8 @@
 // The home page's texts about a run and the figure of its swarm before its script runs, from that
 // script's own modules: node texts.mjs FOLDER
 // @ts-check
-import { figures, kindOf, longestOf, stepInWords } from "../../../docs/assets/home/figures.js";
-import { drawing } from "../../../docs/assets/home/ring.js";
+import { figures, kindOf, longestOf, stepInWords } from "./figures.js";
+import { drawing } from "./ring.js";
 import { addressOf, answer, readRun } from "../../pieces/run_files.mjs";
 
 const data = await readRun(process.argv[2]);
@@ -22,7 +22,7 @@ answer({
 /**
  * An element as HTML has it; names in it come from others.
  *
- * @param {import("../../../docs/assets/home/ring.js").Mark | string} mark
+ * @param {import("./ring.js").Mark | string} mark
  * @returns {string}
  */
 function textOf(mark) {

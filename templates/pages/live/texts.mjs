@@ -1,11 +1,11 @@
 // The live page's texts about a run before its script runs, from that script's own modules:
 // node texts.mjs FOLDER
 // @ts-check
-import { rowOf as checkpointRow, useOf } from "../../../docs/assets/live/checkpoints.js";
-import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "../../../docs/assets/live/figures.js";
-import { hasTraffic, ranked, rowOf } from "../../../docs/assets/live/people.js";
-import { PICTURES, drawingInWords, placeInWords, whenInWords } from "../../../docs/assets/live/pictures.js";
-import { describe } from "../../../docs/assets/live/status.js";
+import { rowOf as checkpointRow, useOf } from "./checkpoints.js";
+import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "#assets/live/figures.js";
+import { hasTraffic, ranked, rowOf } from "./people.js";
+import { PICTURES, drawingInWords, placeInWords, whenInWords } from "./pictures.js";
+import { describe } from "#assets/live/status.js";
 import { addressOf, answer, readRun } from "../../pieces/run_files.mjs";
 
 const MOST_ROWS = 100; // contributors and checkpoints in the page itself; the script shows all

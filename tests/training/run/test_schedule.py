@@ -22,6 +22,8 @@ def test_the_page_draws_the_rates_that_volunteers_follow(total: int, warm_up: in
     schedule = ScheduleSettings(total, warm_up)
     steps, rates = zip(*corners(schedule, 0.05), strict=True)
     asked = range(1, total + 3)
-    drawn = call("live/series.js", "interpolate", [[steps, rates, step] for step in asked])
+    drawn = call(
+        "docs/assets/live/series.js", "interpolate", [[steps, rates, step] for step in asked]
+    )
     # the page counts steps from 1, the schedule from 0
     assert drawn == pytest.approx([0.05 * learning_rate_factor(schedule, n - 1) for n in asked])

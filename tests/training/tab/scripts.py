@@ -19,7 +19,7 @@ import { Learner } from "./docs/assets/tab/learner.js";
 import { Member } from "./docs/assets/tab/member.js";
 import { tensorsOf } from "./docs/assets/tab/parameters.js";
 import { sent } from "./docs/assets/tab/behavior.js";
-import { Guess } from "./docs/assets/tab/guess.js";
+import { Guess } from "./templates/pages/train_in_this_tab/guess.js";
 import { Link } from "./docs/assets/tab/link.js";
 import { aggregate, partsOf } from "./docs/assets/tab/reduction.js";
 import { bytesOf, decode, encode } from "./docs/assets/tab/wire.js";

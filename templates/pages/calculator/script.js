@@ -1,0 +1,424 @@
+// @ts-check
+/*
+ * The calculator's page: the form's state goes to Python, what Python answers goes into the page
+ * and into the address. No formula and no list of models lives here. Until Python is there, a
+ * model's default state is shown as it was computed when the site was built.
+ */
+
+import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "./advice.js";
+import { showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "./answer.js";
+import { isListed, mountChooser, shapeOf } from "./chooser.js";
+import { hasConfig, mountConfig, pack, unpack } from "./config.js";
+import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "#assets/calculator/form.js";
+import { mountCurve } from "./curve.js";
+import { mountFiles } from "./files.js";
+import "./copy.js";
+import { mountFrontier } from "./frontier.js";
+import { mountHub, proposeHub } from "./hub.js";
+import { mountMessage } from "./message.js";
+import { mountProgram } from "./program.js";
+import { Series } from "./series.js";
+import { grouped } from "#assets/digits.js";
+import { ask, drop, isReady } from "#assets/python.js";
+import { showPythonStatus } from "#assets/python-status.js";
+
+/** @typedef {Record<string, string>} State What was chosen, by option, as in the address. */
+
+const READY = "Computed by Python in your browser.";
+// An answer that takes longer than this leaves the figures before it dimmed.
+const AT_ONCE_MS = 100;
+
+/** @param {HTMLFormElement} form */
+function mount(form) {
+  const status = /** @type {HTMLElement} */ (form.querySelector("#calculator-status"));
+  // What an address holds besides our options, such as a tracker's mark, is not ours.
+  /** @type {State} */
+  let state = Object.fromEntries(
+    [...new URLSearchParams(location.search)].filter(
+      ([field]) => field === "pin" || (field !== "config" && hasField(form, field)),
+    ),
+  );
+  // The page was built with the figures of the state that it opens with.
+  const opening = form.dataset.opening ?? "";
+  const givesConfig = hasConfig(location.hash);
+  const isOpening = !givesConfig && Object.keys(state).length === 0;
+  if (isOpening) state = read(opening);
+  else if (!givesConfig) state = { model: form.dataset.unnamed ?? "", ...state };
+  // The fragment that holds the state's config.json, as it was packed last.
+  let packed = { text: "", fragment: "" };
+  const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));
+  let edits = 0;
+  const series = new Series();
+  // A choice that a newly chosen model cannot have goes back to its default instead of failing.
+  let modelChanged = false;
+  // The state shown, as the address of another one holds it.
+  let pin = "";
+  const advice = mountAdvice(/** @type {HTMLElement} */ (document.querySelector("#calculator-advice")), follow);
+  const curve = mountCurve(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-curve")), (show) => {
+    const asked = edits;
+    ask("curve", state, (answer) => {
+      if (form.isConnected && asked === edits) show(answer);
+    });
+  });
+  const frontier = mountFrontier(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-frontier")),
+    (show) => {
+      const asked = edits;
+      ask("frontier", state, (answer) => {
+        if (form.isConnected && asked === edits) show(answer);
+      });
+    },
+    (query) => void follow(query),
+  );
+  const program = mountProgram(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-program")), (written, show) => {
+    const asked = edits;
+    ask("code", { ...state, form: written }, (answer) => {
+      if (form.isConnected && asked === edits) show(answer);
+    });
+  });
+  const pasted = mountMessage(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-message")),
+    (text, show) => {
+      const asked = edits;
+      ask("explain", { ...state, message: text }, (answer) => {
+        if (form.isConnected && asked === edits) show(answer);
+      });
+    },
+    (query) => void follow(query),
+  );
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let late;
+
+  function request() {
+    if (!form.isConnected) return; // the visitor has gone on to another page
+    const asked = ++edits;
+    showBusy(true);
+    showSearching();
+    form.dataset.searching = "";
+    curve.showStale();
+    frontier.showStale();
+    program.showStale();
+    // The figures come first.
+    for (const method of ["advise", "curve", "frontier", "code", "explain"]) drop(method);
+    clearTimeout(late);
+    if (isReady()) late = setTimeout(() => form.isConnected && showComputing(subjectOf(form)), AT_ONCE_MS);
+    else void showFirst(asked);
+    ask("answer", state, (answer) => {
+      if (!form.isConnected) return;
+      if (asked === edits) {
+        clearTimeout(late);
+        showBusy(false);
+      }
+      if (answer.kind === "error") return refuse(answer.error, asked === edits);
+      clearErrors(form);
+      showAnswer(answer.value);
+      if (asked !== edits) return;
+      settle(answer.value);
+      if (hasAdvice(named(answer.value))) delete form.dataset.searching;
+      else series.after("advice", () => askForAdvice(asked, named(answer.value)));
+      curve.follow(named(answer.value));
+      frontier.follow(named(answer.value));
+      program.follow(named(answer.value));
+      pasted.request();
+      files.request(JSON.stringify(subject()));
+    });
+  }
+
+  /**
+   * Ask what would make it fit, until all is found or something is edited.
+   *
+   * @param {number} asked
+   * @param {string} name
+   */
+  function askForAdvice(asked, name) {
+    if (asked !== edits) return;
+    ask("advise", state, (answer) => {
+      if (!form.isConnected || asked !== edits || answer.kind === "error") return;
+      showAdvice(answer.value, name);
+      if (answer.value.done) markLargest(answer.value.largest);
+      if (!answer.value.done) askForAdvice(asked, name);
+    });
+  }
+
+  /** @param {Record<string, number>} largest */
+  function markLargest(largest) {
+    showLargest(form, largest);
+    delete form.dataset.searching;
+  }
+
+  /**
+   * A state's name: its address, with the config.json that this leaves out.
+   *
+   * @param {any} value
+   */
+  const named = (value) => [value.query, state.config].filter(Boolean).join("\n");
+
+  /**
+   * Go to a state that Python proposes.
+   *
+   * @param {string} query
+   */
+  function follow(query) {
+    const before = state;
+    const { config } = state;
+    state = { ...read(query), ...(config && !query.startsWith("model=") && { config }) };
+    request();
+    return () => {
+      state = before;
+      request();
+    };
+  }
+
+  /**
+   * Show what was computed when the site was built, before Python is there: a model's default state,
+   * or the verdict alone with a preset. Of any other state nothing is known.
+   *
+   * @param {number} asked
+   */
+  async function showFirst(asked) {
+    const { model, gpu, preset, ...others } = state;
+    if (asked === 1 && isOpening) return;
+    showComputing(subjectOf(form));
+    const isPlain = !gpu && !preset && !model?.includes("/");
+    if (!model || !(preset || isPlain) || Object.keys(others).length) return;
+    const name = isPlain || isListed(form, model) ? model : shapeOf(model, await firstFigures("shapes"));
+    const first = await firstFigures(`${isPlain ? "" : "verdicts/"}${encodeURIComponent(name.replace("/", "--"))}`);
+    if (!first || asked !== edits || isReady() || !form.isConnected) return;
+    if (!isPlain) return showVerdict(verdictFrom(first[preset], cardIn(form, gpu ?? form.dataset.gpu)));
+    showAnswer(first.answer);
+    settle(first.answer);
+    showAdvice(first.advice, named(first.answer));
+    markLargest(first.advice.largest);
+  }
+
+  /** @param {any} value */
+  function settle(value) {
+    modelChanged = false;
+    pin = value.pin;
+    showPinned("pin" in state);
+    showChosen(form, value.changed);
+    const { config = "" } = state;
+    state = { ...read(value.query), ...(config && { config }) };
+    showRefusals(form, value.refused);
+    showLongest(form, value.longest);
+    fillForm(form, value);
+    const query = value.query && value.query !== opening ? `?${value.query}` : location.pathname;
+    if (packed.text !== config) {
+      packed = { text: config, fragment: "" };
+      unshared.hidden = true;
+    }
+    // Browsers refuse more than some hundred addresses in a few seconds.
+    series.after("address", () => {
+      if (form.isConnected) history.replaceState(history.state, "", query + (packed.fragment || otherFragment()));
+    });
+    if (config && !packed.fragment) void share(config);
+  }
+
+  /** What follows "#" in the address, if it is not a config.json. */
+  function otherFragment() {
+    return hasConfig(location.hash) ? "" : location.hash;
+  }
+
+  /**
+   * Put a config.json into the address.
+   *
+   * @param {string} text
+   */
+  async function share(text) {
+    const fragment = await pack(text);
+    unshared.hidden = fragment !== "";
+    if (!fragment || state.config !== text || !form.isConnected) return;
+    packed = { text, fragment };
+    history.replaceState(history.state, "", location.pathname + location.search + fragment);
+  }
+
+  /** Read the config.json that the address holds, then ask. */
+  async function restore() {
+    const text = /** @type {HTMLTextAreaElement} */ (form.querySelector("#config"));
+    const longest = Number(text.dataset.longest);
+    try {
+      text.value = await unpack(location.hash, longest);
+    } catch (error) {
+      const rule =
+        error instanceof RangeError
+          ? `must hold a config.json of at most ${grouped(longest)} characters`
+          : "was cut or changed in the link: paste the config.json itself";
+      return refuse({ type: "InputError", field: "config", message: rule, value: "in this address", rule }, true);
+    }
+    /** @type {HTMLDetailsElement} */ (text.closest("details")).open = true;
+    packed = { text: text.value.trim(), fragment: location.hash };
+    delete state.model;
+    state.config = packed.text;
+    request();
+  }
+
+  /**
+   * @param {import("#assets/python.js").Failure} failure
+   * @param {boolean} newest
+   */
+  function refuse(failure, newest) {
+    if (!newest || !form.isConnected) return;
+    const field = failure.field ?? "";
+    if (field === "pin" && state.pin) {
+      delete state.pin; // its config.json is gone, or its address was changed by hand
+      return request();
+    }
+    if (modelChanged && field !== "model" && field !== "config" && field in state) {
+      delete state[field];
+      return request();
+    }
+    if (modelChanged && state.preset) {
+      if (state.preset === "full") delete state.preset;
+      else state.preset = "full"; // not every model takes adapters
+      return request();
+    }
+    clearErrors(form);
+    const way = failure.way_out;
+    showRefused(showError(form, failure), way && { words: way.words, take: () => void follow(way.query) });
+    if (field === "model") proposeHub(form, state.model ?? "");
+  }
+
+  for (const [id, change] of Object.entries({ "#compare-pin": () => ({ ...state, pin }), "#compare-unpin": unpinned })) {
+    document.querySelector(id)?.addEventListener("click", () => {
+      state = change();
+      request();
+      showPinned("pin" in state);
+      /** @type {HTMLElement} */ (document.querySelector("pin" in state ? "#compare-unpin" : "#compare-pin")).focus();
+    });
+  }
+
+  function unpinned() {
+    const { pin: _, ...others } = state;
+    return others;
+  }
+
+  form.addEventListener("input", (event) => {
+    advice.forget();
+    series.edit();
+    const change = edited(form, /** @type {HTMLInputElement} */ (event.target));
+    modelChanged = change.field === "model";
+    if (modelChanged) {
+      for (const field of modelsOwn(form)) delete state[field];
+    }
+    Object.assign(state, change.set);
+    for (const field of change.unset) delete state[field];
+    request();
+  });
+  form.addEventListener("reset", () => {
+    state = read(opening);
+    advice.forget();
+    request();
+  });
+  form.addEventListener("click", (event) => {
+    if (event.target instanceof HTMLInputElement && event.target.ariaDisabled === "true") event.preventDefault();
+    const family = event.target instanceof Element && event.target.closest(".family");
+    if (!(family instanceof HTMLElement)) return;
+    advice.forget();
+    const others = ["gpu", "gpu_memory", "pin", ...fieldsIn(form, "#form-job")];
+    const kept = Object.entries(state).filter(([field]) => others.includes(field));
+    follow(new URLSearchParams([["model", family.dataset.model ?? ""], ...kept]).toString());
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  mountChooser(/** @type {HTMLInputElement} */ (form.querySelector("#model")));
+  /** @param {string} message */
+  const refuseConfig = (message) => {
+    clearErrors(form);
+    showRefused(showError(form, { type: "InputError", field: "config", message, value: "", rule: "" }));
+  };
+  const readConfig = mountConfig(form, refuseConfig);
+  mountHub(form, refuseConfig);
+  const files = mountFiles(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-files")),
+    (brought, show) => {
+      ask("check", { ...subject(), files: brought }, (answer) => {
+        if (form.isConnected) show(answer);
+      });
+    },
+    (query) => void follow(query),
+    (file) => void readConfig(file),
+  );
+
+  /** The model, the card, and the data set of the state. */
+  function subject() {
+    const fields = ["model", "config", "gpu", "gpu_memory", ...fieldsIn(form, "#form-job")];
+    return Object.fromEntries(fields.filter((field) => field in state).map((field) => [field, state[field]]));
+  }
+
+  showPythonStatus(form, status, READY, (isBroken) => {
+    for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;
+    if (isBroken) showStopped();
+  });
+  addEventListener("hashchange", () => {
+    if (form.isConnected && hasConfig(location.hash) && location.hash !== packed.fragment) void restore();
+  });
+  if (!isOpening) {
+    fillFromAddress(form, state);
+    showNone();
+    showNoAdvice();
+    program.forget();
+  } else {
+    const place = /** @type {HTMLElement} */ (document.querySelector("#calculator-advice"));
+    markLargest(JSON.parse(place.dataset.largest ?? "{}"));
+  }
+  delete document.documentElement.dataset.asked; // set before the first paint, see first.html
+  if (givesConfig) void restore();
+  else request();
+}
+
+/**
+ * @param {string} query
+ * @returns {State}
+ */
+const read = (query) => Object.fromEntries(new URLSearchParams(query));
+
+/** @param {boolean} isPinned */
+function showPinned(isPinned) {
+  for (const [id, shown] of Object.entries({ "#compare-pin": !isPinned, "#compare-unpin": isPinned })) {
+    /** @type {HTMLElement} */ (document.querySelector(id)).hidden = !shown;
+  }
+}
+
+/**
+ * What Python answered when the site was built; undefined where it was not asked.
+ *
+ * @param {string} path
+ */
+async function firstFigures(path) {
+  try {
+    const response = await fetch(new URL(`./first/${path}.json`, import.meta.url));
+    return response.ok ? await response.json() : undefined;
+  } catch {
+    return undefined; // Python answers, only later
+  }
+}
+
+/**
+ * A card's verdict and the sum behind it, from those of a preset.
+ *
+ * @param {[string, string, string[]][] | undefined} verdicts
+ * @param {HTMLOptionElement | undefined} card
+ * @returns {[string, string] | undefined}
+ */
+function verdictFrom(verdicts, card) {
+  const found = card && verdicts?.find(([, , cards]) => cards.includes(card.value));
+  if (!found) return undefined;
+  const [state, sum] = found;
+  return [state, sum.replace("{card}", card.dataset.short ?? "").replace("{memory}", card.dataset.memory ?? "")];
+}
+
+function mountIfHere() {
+  const form = document.querySelector("#calculator-form:not([data-mounted])");
+  if (!(form instanceof HTMLFormElement)) return;
+  form.dataset.mounted = "";
+  mount(form);
+}
+
+// On paper, what is folded away belongs to the choices, too.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll(".form__more, .more")) folded.toggleAttribute("open", true);
+});
+
+// Material's instant navigation replaces the content and emits each new document.
+const documents = /** @type {any} */ (globalThis).document$;
+if (documents) documents.subscribe(mountIfHere);
+else mountIfHere();

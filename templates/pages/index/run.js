@@ -1,0 +1,59 @@
+// @ts-check
+/* The figures of the run on the home page, as its live data say now. */
+
+import { LIVE } from "#assets/live/runs.js";
+import { describe } from "#assets/live/status.js";
+import { fileOf } from "#assets/live/valid.js";
+import { figures, kindOf } from "./figures.js";
+
+/**
+ * Put a run's state, figures and pictures into the page.
+ *
+ * @param {import("#assets/live/data.js").RunData} data
+ * @param {number} now milliseconds since 1970 on the server's clock
+ */
+export function showRun(data, now) {
+  const place = document.querySelector("[data-run]");
+  if (!(place instanceof HTMLElement) || !data.card) return;
+  const state = describe(data, now);
+  const badge = place.querySelector("[data-run-state]");
+  if (badge instanceof HTMLElement && !data.card.finished) {
+    badge.dataset.state = state.kind;
+    badge.textContent = `${state.sentence}. ${state.detail}`;
+  }
+  write(place, "[data-run-title]", data.card.title);
+  write(place, "[data-run-kind]", kindOf(data.card));
+  for (const [name, text] of Object.entries(figures(data))) write(place, `[data-run-figure="${name}"]`, text);
+  if (!data.card.finished) write(place, "[data-run-note]", "");
+  showPictures(place, data);
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {import("#assets/live/data.js").RunData} data
+ */
+function showPictures(place, { samples, folder }) {
+  const list = place.querySelector("[data-run-pictures]");
+  const newest = samples.checkpoints.at(-1);
+  if (!list || !newest) return;
+  const addresses = samples.prompts.map((_, index) => fileOf(newest.images[index]?.[0], folder) ?? "");
+  const shown = [...list.querySelectorAll("img")].map(({ src, dataset }) => (dataset.address ? new URL(`../${dataset.address}`, LIVE).href : src));
+  if (shown.join() === addresses.join()) return;
+  list.replaceChildren(...samples.prompts.map((prompt, index) => {
+    const item = document.createElement("li");
+    const image = document.createElement("img");
+    image.src = addresses[index];
+    image.alt = `Drawn for: ${prompt}`;
+    image.width = image.height = 128;
+    const words = document.createElement("span");
+    words.textContent = prompt;
+    item.append(image, words);
+    return item;
+  }));
+}
+
+/** @param {HTMLElement} place @param {string} selector @param {string} text */
+function write(place, selector, text) {
+  const element = place.querySelector(selector);
+  if (element && element.textContent !== text) element.textContent = text;
+}

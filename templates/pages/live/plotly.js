@@ -1,0 +1,86 @@
+// @ts-check
+/*
+ * The charts' library: a megabyte. It comes when the visitor touches the page, or as soon as the page
+ * rests with a chart in view.
+ */
+
+import { nextTurn, Turns } from "#assets/live/turns.js";
+
+const PLOTLY = new URL("./plotly-basic.min.js", import.meta.url); // bundled, this is in assets/
+const TOUCHES = ["pointermove", "pointerdown", "wheel", "keydown"];
+
+const touched = new Promise((resolve) => {
+  for (const touch of TOUCHES) addEventListener(touch, resolve, { once: true, passive: true });
+});
+/** @type {(value?: unknown) => void} */
+let need = () => {};
+const needed = new Promise((resolve) => { need = resolve; });
+
+/** @type {Promise<any> | undefined} */
+let plotly;
+
+/** Plotly, loaded once. */
+export function loadPlotly() {
+  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(assemble).then(warm);
+  return plotly;
+}
+
+/** A chart is in view. */
+export function needPlotly() {
+  need();
+}
+
+/** @returns {Promise<unknown>} */
+function rest() {
+  return new Promise((resolve) => {
+    const wait = () => (globalThis.requestIdleCallback ?? setTimeout)(resolve);
+    if (document.readyState === "complete") wait();
+    else addEventListener("load", wait, { once: true });
+  });
+}
+
+/** @returns {Promise<{parts: (() => void)[], whole: () => any}>} */
+function load() {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = PLOTLY.href;
+    script.dataset.handled = ""; // no notice of the page's own, see first.html
+    script.onload = () => resolve(/** @type {any} */ (globalThis).plotlyParts);
+    script.onerror = () => {
+      plotly = undefined;
+      script.remove();
+      reject(new Error("the chart library did not load"));
+    };
+    document.head.append(script);
+  });
+}
+
+/**
+ * Run the library's modules with pauses: see tools/plotly.py.
+ *
+ * @param {{parts: (() => void)[], whole: () => any}} library
+ */
+async function assemble({ parts, whole }) {
+  const turns = new Turns();
+  for (const part of parts) {
+    part();
+    await turns.pause();
+  }
+  await nextTurn();
+  return (/** @type {any} */ (globalThis).Plotly = whole());
+}
+
+/**
+ * Let the library draw an empty chart that nobody sees: what it does once takes half as long as
+ * the first chart, and the two are works for themselves.
+ *
+ * @param {any} library
+ */
+async function warm(library) {
+  await nextTurn();
+  const unseen = document.createElement("div");
+  await library.newPlot(unseen, [], { width: 200, height: 100 }, { displayModeBar: false });
+  library.purge(unseen);
+  await nextTurn();
+  return library;
+}
