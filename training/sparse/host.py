@@ -228,14 +228,16 @@ class Host:
         with self._lock:
             self.finished = True
 
-    def note_download(self, sha256: str, size: int) -> None:
-        """Count a file that a volunteer downloads."""
-        is_checkpoint = sha256 in map(self.store.find, self.store.names(catching_up.FOLDER))
-        with self._lock:
-            if is_checkpoint:
-                self.bytes_to_newcomers += size
-            else:
-                self.bytes_out += size
+    def is_checkpoint(self, sha256: str) -> bool:
+        """True if the file with that sum is for newcomers."""
+        return sha256 in map(self.store.find, self.store.names(catching_up.FOLDER))
+
+    def note_download(self, size: int, *, is_checkpoint: bool) -> None:
+        """Count bytes that a volunteer downloads; the server's thread alone calls it."""
+        if is_checkpoint:
+            self.bytes_to_newcomers += size
+        else:
+            self.bytes_out += size
 
     def _open(self) -> None:
         """Open the round of the present state, with updates that came before a restart."""

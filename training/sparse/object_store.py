@@ -18,6 +18,7 @@ import httpx
 from calculator.errors import InputError
 from training.access.client import in_words, printable
 from training.sparse import answers
+from training.sparse.answers import Begun
 from training.sparse.presigned import Keys, presign
 from training.sparse.store import StoreError, UnreachableError
 
@@ -57,7 +58,7 @@ class ObjectFiles:
         self._send("PUT", permission.address, permission.headers, content, _MOST_ANSWER)
 
     def download(
-        self, address: str, sha256: str, most_bytes: int, begun: bytearray | None = None
+        self, address: str, sha256: str, most_bytes: int, begun: Begun | None = None
     ) -> bytes:
         """The file with that sum; `begun` as of `answers.read`.
 
@@ -65,7 +66,7 @@ class ObjectFiles:
             UnreachableError: the store does not answer, or not now.
             StoreError: it is not there, has more than `most_bytes` bytes, or is another.
         """
-        begun = bytearray() if begun is None else begun
+        begun = Begun() if begun is None else begun
         content = self._send("GET", address, answers.the_rest(begun), None, most_bytes, begun)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise StoreError(f"{sha256[:12]} is another file in the store: its SHA-256 differs")
@@ -86,7 +87,7 @@ class ObjectFiles:
         headers: Mapping[str, str],
         content: bytes | None,
         most_bytes: int,
-        begun: bytearray | None = None,
+        begun: Begun | None = None,
     ) -> bytes:
         if not address.startswith(f"{self.address}/"):
             raise StoreError(f"an address that is not in {self.address}")

@@ -15,6 +15,8 @@ No answer to an upload shows what was sent.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -28,6 +30,7 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import BaseRoute, Route
+from starlette.types import Message, Receive, Scope, Send
 
 from training.access.bodies import read_body
 from training.sparse import catching_up, envelope, payload, report
@@ -39,7 +42,6 @@ GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
 FROM_HOST = "from=host"
 _LENGTH = re.compile(r"[0-9]{1,12}")
-_REST = re.compile(r"bytes=([0-9]{1,12})-")
 
 
 def make_service(
@@ -69,10 +71,8 @@ def make_service(
             return _problem(404, "there is no such file")
         if (elsewhere := _find_elsewhere(uploads, request, sha256)) is not None:
             return elsewhere
-        begun = _REST.fullmatch(request.headers.get("range", ""))
-        rest = path.stat().st_size - (int(begun[1]) if begun else 0)
-        host.note_download(sha256, max(0, rest))
-        return FileResponse(path, media_type="application/octet-stream")
+        is_checkpoint = host.is_checkpoint(sha256)
+        return _CountedFile(path, partial(host.note_download, is_checkpoint=is_checkpoint))
 
     def get_name(request: Request) -> Response:
         return _find_name(host, request.path_params["name"])
@@ -88,6 +88,28 @@ def make_service(
             *more,
         ]
     )
+
+
+class _CountedFile(FileResponse):
+    """A file or the rest of one; `note` is told the bytes that are sent to its client.
+
+    After the client has gone, a server takes what is sent and drops it.
+    """
+
+    def __init__(self, path: Path, note: Callable[[int], None]) -> None:
+        super().__init__(path, media_type="application/octet-stream")
+        self._note = note
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        request = Request(scope, receive)
+
+        async def count(message: Message) -> None:
+            if not await request.is_disconnected():
+                self._note(len(message.get("body", b"")))
+                await send(message)
+
+        await super().__call__(scope, receive, count)
 
 
 def _find_name(host: Host, name: str) -> Response:

@@ -13,6 +13,7 @@ from training.access.client import in_words, printable
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.sparse import answers, catching_up, envelope
+from training.sparse.answers import Begun
 from training.sparse.object_store import ObjectFiles, Permission
 from training.sparse.store import (
     RefusedError,
@@ -75,7 +76,7 @@ class WebStore:
         self._say, self._clock = say, clock
         self._rests_until = -math.inf  # the object store
         self._kept: dict[str, bytes] = {}  # our newest upload
-        self._begun = ("", bytearray())  # the sum of a file on its way, and its bytes so far
+        self._begun = ("", Begun())  # the sum of a file on its way, and what has come of it
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
 
@@ -105,14 +106,18 @@ class WebStore:
         if sha256 in self._kept:
             return self._kept[sha256]
         if self._begun[0] != sha256:
-            self._begun = sha256, bytearray()
-        content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
-        if content is None:
-            content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes, self._begun[1])
-        self._begun = "", bytearray()
+            self._begun = sha256, Begun()
+        begun = self._begun[1]
+        before = begun.came
+        try:
+            content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
+            if content is None:
+                content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes, begun)
+        finally:
+            self.bytes_received += begun.came - before
+        self._begun = "", Begun()
         if content is None:
             raise StoreError(f"{sha256[:12]} is not there")
-        self.bytes_received += len(content)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise StoreError(f"{sha256[:12]} is another file: its SHA-256 differs")
         return content
@@ -230,7 +235,7 @@ class WebStore:
         self._say(f"the run's store does not work ({why}): using the host for a while")
         self._rests_until = self._clock() + REST_SECONDS
 
-    def _ask(self, path: str, most_bytes: int, begun: bytearray | None = None) -> bytes | None:
+    def _ask(self, path: str, most_bytes: int, begun: Begun | None = None) -> bytes | None:
         """The content at an address of the host, None where there is none."""
 
         def read(answer: httpx.Response) -> bytes | None:

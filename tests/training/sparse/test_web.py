@@ -150,10 +150,23 @@ def test_a_download_that_broke_goes_on_where_it_was(
     with pytest.raises(UnreachableError):
         store.get(sha256, 10**6)
     before = host.bytes_to_newcomers
+    assert store.bytes_received == 1000
     content = store.get(sha256, 10**6)
     assert host.bytes_to_newcomers - before == len(content) - 1000, "the rest alone"
     assert hashlib.sha256(content).hexdigest() == sha256
     assert bytes(came) == content, "no byte came twice"
+    assert store.bytes_received == len(content)
+
+
+def test_a_download_that_breaks_off_is_counted_as_far_as_it_went(
+    address: str, host: Host, store: WebStore
+) -> None:
+    size = 32 * 2**20  # more than the buffers of a connection hold
+    sha256 = host.store.put(bytes(size))
+    with httpx.stream("GET", f"{address}/files/{sha256}") as answer:
+        next(answer.iter_raw(1000))
+    store.get(sha256, size)  # by then, the host has met the break
+    assert 1000 <= host.bytes_out - size < size / 2
 
 
 def test_a_host_that_is_down_is_told_from_one_that_refuses(
