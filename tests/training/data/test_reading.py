@@ -1,8 +1,6 @@
 """Shards that somebody else wrote, wrongly or with intent."""
 
 import contextlib
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from training.data.reading import Omissions, ShardError, read_samples
 from training.data.shards import COLUMNS
 from training.run.recipes import TINY
 
-ROOT = Path(__file__).parents[3]
 CODES = 2 * TINY.model.image_side**2  # bytes
 FORMAT = Pictures(TINY.data, TINY.model)
 GOOD: dict[str, Any] = {
@@ -139,77 +136,14 @@ def test_data_without_a_good_row_are_refused_with_the_reason(tmp_path: Path) -> 
         next(streaming.stream(RECIPE, b"peer", tmp_path))
 
 
-def varint(value: int) -> bytes:
-    """A whole number as Thrift's compact protocol writes it."""
-    value, parts = 2 * value, []
-    while value > 127:
-        parts.append(value % 128 + 128)
-        value //= 128
-    return bytes([*parts, value])
-
-
-BOMB = 300_000_000
-# In processes of their own: memory is measured, and pyarrow might end one.
-WRITE_BOMB = """
-import sys
-import pyarrow as pa, pyarrow.parquet as pq
-schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(sys.argv[2])))
-row = {"caption": "a red circle", "code": bytes(%d), "NSFW": "UNLIKELY",
-       "original_width": 32, "original_height": 32}
-table = pa.Table.from_pylist([row], schema=schema)
-pq.write_table(table, sys.argv[1], compression="brotli", compression_level=9)
-"""
-READ_ALL = """
-import sys
-from pathlib import Path
-import pyarrow as pa
-from training.data.pictures import Pictures
-from training.data.reading import Omissions, ShardError, read_samples
-from training.run.recipes import TINY
-for path in sys.argv[1:]:
-    try:
-        list(read_samples(Path(path), Pictures(TINY.data, TINY.model), Omissions()))
-    except ShardError as error:
-        print(error)
-print(pa.default_memory_pool().max_memory())
-"""
-
-
-def run_python(script: str, *arguments: str) -> list[str]:
-    """The lines that a script prints."""
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(
-        command, check=True, cwd=ROOT, capture_output=True, text=True
-    ).stdout.splitlines()
-
-
-def with_lying_footer(content: bytes) -> bytes:
-    """The same file, whose footer says that the column unpacks to some bytes."""
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    told = varint(BOMB + 53)  # the page's header is in it
-    assert content[start:].count(told) == 1
-    small = b"\x80" * (len(told) - 1) + b"\x00"
-    return content[:start] + content[start:].replace(told, small)
-
-
-def with_a_footer_that_ends_pyarrow(content: bytes) -> bytes:
-    """A column that is required now has statistics of an optional one: pyarrow calls terminate."""
-    optional, required = b"%\x02\x18\x0eoriginal_width", b"%\x00\x18\x0eoriginal_width"
-    assert content.count(optional) == 1
-    return content.replace(optional, required)
-
-
-def test_a_file_that_unpacks_to_much_or_ends_pyarrow_is_left_out(tmp_path: Path) -> None:
-    bomb, lying, ending = (tmp_path / name for name in ("bomb", "lying", "ending"))
-    run_python(WRITE_BOMB % BOMB, str(bomb), COLUMNS.serialize().to_pybytes().hex())
-    lying.write_bytes(with_lying_footer(bomb.read_bytes()))
-    good = write(tmp_path, [GOOD] * 3).read_bytes()
-    ending.write_bytes(with_a_footer_that_ends_pyarrow(good))
-    assert max(bomb.stat().st_size, lying.stat().st_size) < 4000
-    *reasons, most_bytes = run_python(READ_ALL, str(bomb), str(lying), str(ending))
-    assert ["unpack" in reason for reason in reasons] == [True, True, False]
-    assert "histogram" in reasons[2]
-    assert int(most_bytes) < 2**24
+def test_a_shard_that_unpacks_to_much_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, [GOOD | {"caption": "a " * 10_000}])
+    assert path.stat().st_size < 4000
+    monkeypatch.setattr(reading, "LARGEST_GROUP", 4000)
+    with pytest.raises(ShardError, match=r"it has a row group of [\d,]+ bytes"):
+        read(path)
 
 
 def test_a_shard_of_endless_rows_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,8 +164,9 @@ def test_a_shard_with_other_bytes_is_read_or_left_out(tmp_path: Path, data: st.D
     if not good.exists():
         write(tmp_path, [GOOD | {"caption": "a red circle" * (i % 3)} for i in range(300)])
     content = bytearray(good.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     for _ in range(data.draw(st.integers(1, 5))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        content[data.draw(st.integers(0, footer - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.none() | st.integers(0, len(content)))
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(content[:cut])
