@@ -102,7 +102,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--name", help="your name among the contributors; default: your account's name"
     )
     join.add_argument("--micro-batch", type=int, help="sequences at once; default: as many as fit")
-    join.add_argument("--no-delay", action="store_true", help="wait for each update")
     join.add_argument("--no-doctor", action="store_true", help="do not check this machine first")
     host = commands.add_parser("host", help="organize a run: monitor, authority and live page")
     host.add_argument("--page-port", type=int, default=0, help="port of the live page; 0 for any")
@@ -114,10 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     for organizing in (host, monitor):
         _add_organizing(organizing)
-    helping = commands.add_parser("help", help="average for volunteers behind routers")
-    helping.add_argument("run", metavar="RUN", help="the run file, or its address")
-    helping.add_argument("--name", default="helper", help="your name in the run")
-    for parser_of_peer in (join, host, monitor, helping):
+    for parser_of_peer in (join, host, monitor):
         _add_place(parser_of_peer)
         parser_of_peer.add_argument(
             "--threads", type=int, help="CPU threads; default: as many as cores"
@@ -135,12 +131,6 @@ def _add_organizing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--live", type=Path, help="folder of the live data; default: in --folder")
     parser.add_argument("--minutes", type=float, help="end the run this long after its first step")
     parser.add_argument("--sequences", type=int, help="end the run after this many sequences")
-    parser.add_argument(
-        "--average",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="average for volunteers behind routers; auto: if too few others can",
-    )
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -167,8 +157,7 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
     if os.environ.get("TRAINING_SUPERVISOR") == str(os.getppid()):
         from training.network import worker as inside
 
-        makers = {"join": _make_join, "monitor": _make_monitor, "help": _make_help}
-        make_work = makers[options.command]
+        make_work = _make_join if options.command == "join" else _make_monitor
         inside.run(make_work(run, folder, options), folder, options.verbose)
     if run.authority and not _signs_own(run, options):
         provide_token()
@@ -209,7 +198,7 @@ def _host(options: argparse.Namespace) -> int:
 
     run = load(options.run)
     folder = options.folder or default_folder(run, "host")
-    further = ["--host", options.host, "--port", str(options.port), "--average", options.average]
+    further = ["--host", options.host, "--port", str(options.port)]
     if options.announce:
         further += ["--announce", *options.announce]
     for flag in ("behind_firewall", "verbose"):
@@ -248,14 +237,12 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
         folder=folder,
         endpoint=_make_endpoint(options),
         micro_batch_size=options.micro_batch,
-        delayed_step=not options.no_delay,
     )
     kind = rounds.RoundsVolunteer if run.get_recipe().sparse else peer.Volunteer
     return lambda stop: peer.join(kind, run, chosen, stop)
 
 
 def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training.monitor.helping import Help
     from training.monitor.monitor import MonitorOptions
     from training.monitor.service import watch
 
@@ -266,26 +253,9 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         endpoint=_make_endpoint(options),
         minutes=options.minutes,
         sequences=options.sequences,
-        help=Help(options.average),
         authority_folder=options.authority_folder,
     )
     return lambda stop: watch(run, chosen, stop)
-
-
-def _make_help(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training.monitor import helping
-
-    _require_averaging(run)
-    if options.behind_firewall:
-        rule = "must not be given: others have to connect to a helper"
-        raise InputError("behind-firewall", True, rule)
-    chosen = helping.HelperOptions(options.name, folder, _make_endpoint(options))
-    return lambda stop: helping.help_out(run, chosen, stop)
-
-
-def _require_averaging(run: RunFile) -> None:
-    if run.get_recipe().sparse:
-        raise InputError("recipe", run.recipe, "must be one in which volunteers average")
 
 
 def _make_endpoint(options: argparse.Namespace) -> "Endpoint":

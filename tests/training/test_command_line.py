@@ -1,13 +1,19 @@
+import threading
 from pathlib import Path
 
 import pytest
 
 from calculator.errors import InputError
-from tests.training.forks import Fork
-from tests.training.processes import PATIENCE
-from training.__main__ import MODULES, default_folder, main, make_parser
+from training.__main__ import (
+    MODULES,
+    _make_join,
+    _make_monitor,
+    default_folder,
+    main,
+    make_parser,
+)
 from training.rehearsal.command import RehearsalOptions, name_of
-from training.run.runfile import RunFile
+from training.run.runfile import RunFile, load
 
 
 def test_a_bad_run_file_ends_with_status_2_and_one_line(
@@ -61,10 +67,8 @@ def test_volunteers_have_names() -> None:
     ("words", "field"),
     [
         (["join", "--no-doctor"], "exchange"),
-        (["monitor", "--average", "always"], "average"),
         (["monitor", "--announce", "/ip4/203.0.113.5/tcp/1"], "announce"),
         (["monitor", "--behind-firewall"], "behind-firewall"),
-        (["help"], "recipe"),
     ],
     ids=" ".join,
 )
@@ -72,11 +76,12 @@ def test_what_a_run_with_local_steps_cannot_use_is_refused(
     tmp_path: Path, words: list[str], field: str
 ) -> None:
     (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
-    command, *options = words
-    arguments = [command, str(tmp_path / "run.toml"), "--folder", str(tmp_path / "x"), *options]
-    exit_code, said = Fork(arguments, tmp_path, tmp_path / "terminal.txt").run(PATIENCE)
-    assert exit_code == 2, said
-    assert f"error: {field}" in said
+    command, *more = words
+    options = make_parser().parse_args([command, str(tmp_path / "run.toml"), *more])
+    make_work = _make_join if command == "join" else _make_monitor
+    with pytest.raises(InputError) as refused:
+        make_work(load(options.run), tmp_path / "x", options)(threading.Event())
+    assert refused.value.field == field
 
 
 def test_a_run_with_local_steps_is_not_rolled_back(

@@ -16,8 +16,7 @@ from training.averaging.helper import Helper
 from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import open_download
 from training.model.build import build_model
-from training.monitor import rollback
-from training.monitor.helping import Help, Told, describe
+from training.monitor import helping, rollback
 from training.monitor.monitor import Monitor, MonitorOptions, going_on, say
 from training.monitor.tally import Tally
 from training.network import reachability
@@ -69,8 +68,9 @@ class AveragingMonitor(Monitor):
         with self.network.forking():
             self.download = open_download(self.network, shapes)
         self._testimony = Contribution(NAME)
-        self.helper = self._open_helper() if options.help is not Help.NEVER else None
-        self._notice = Told(say)
+        model = build_model(self.recipe).train()
+        self.helper = Helper(self.network, self.recipe, model, self._testimony.witness)
+        self._notice = ""
         self.network.dial(self._known_peers())
         size, rate = swarm.target_batch_size, self.recipe.optimizer.learning_rate
         self.open_page({"target_batch_size": size, "learning_rate": rate})
@@ -82,20 +82,19 @@ class AveragingMonitor(Monitor):
         print(f"for the run file:  initial_peers = [{addresses}]")
         print(f"live data:         {self.options.live}", flush=True)
 
-    def _open_helper(self) -> Helper:
-        model = build_model(self.recipe).train()
-        return Helper(self.network, self.recipe, model, self._testimony.witness)
-
     def _look_after_callers(self) -> None:
         """Average for those behind routers where too few others can, and say how it stands."""
-        sentences = [self.tally.describe_partition()]
-        if (helper := self.helper) is not None:
-            self.is_stuck = helper.is_stuck
-            helper.is_active = self.options.help.is_needed(helper.callers, helper.reachable)
-            sentences.append(describe(helper.callers, helper.reachable, helper.is_active))
+        helper = self.helper
+        self.is_stuck = helper.is_stuck
+        callers, reachable = helper.callers, helper.reachable
+        helper.is_active = helping.is_needed(callers, reachable)
+        sentences = [self.tally.describe_partition(), helping.describe(callers, reachable)]
         sentence = ". ".join(filter(None, sentences))
-        if self._notice.say(sentence):
+        if sentence != self._notice:
+            self._notice = sentence
             self.live.notify(sentence)
+            if sentence:
+                say(sentence)
 
     def look(self) -> None:
         """Collect the volunteers' reports once and write what is new."""
@@ -126,7 +125,7 @@ class AveragingMonitor(Monitor):
         self._reports |= {key: one for key, one in told_now.items() if key not in banned}
         oldest = now - reports.EXPIRATION_SECONDS
         self._reports = {key: told for key, told in self._reports.items() if told.time > oldest}
-        if self.helper is not None and self._testimony.recent:
+        if self._testimony.recent:
             own = contributor_id(self.network.subkey)
             self._reports[own] = self._testimony.report(PeerState.HELPING, self.helper.step, 0.0)
 
@@ -165,8 +164,7 @@ class AveragingMonitor(Monitor):
     def close(self) -> None:
         """Leave the network."""
         super().close()
-        if self.helper is not None:
-            self.helper.close()
+        self.helper.close()
         self.download.shutdown()
         self.network.close()
 
@@ -177,7 +175,7 @@ class AveragingMonitor(Monitor):
             RuntimeError: when no volunteer sent a usable state.
         """
         seconds = self.recipe.swarm.state_download_timeout
-        own = self.helper.state(seconds) if self.helper and self.helper.is_active else None
+        own = self.helper.state(seconds) if self.helper.is_active else None
         if own is not None:
             state: Any = own.as_loaded()
         else:

@@ -20,7 +20,6 @@ import torch
 from training.model import checkpoint
 from training.model.build import build_model
 from training.monitor import publish
-from training.monitor.helping import Help
 from training.network.connection import Endpoint
 from training.pictures import gallery, in_page
 from training.run import atomic
@@ -43,7 +42,6 @@ class MonitorOptions:
         folder: where identity, books and address book are kept.
         live: the folder of the live data, to be served by any static host.
         source: path or address of the run file, as volunteers are to give it.
-        help: when to average for volunteers behind routers.
         minutes: end the run so long after its first step; None: with its schedule.
         sequences: end the run after so many; None: with its schedule.
         authority_folder: of the run's authority, if it is on this machine; else the monitor needs
@@ -56,7 +54,6 @@ class MonitorOptions:
     endpoint: Endpoint
     minutes: float | None = None
     sequences: int | None = None
-    help: Help = Help.AUTO
     authority_folder: Path | None = None
 
 

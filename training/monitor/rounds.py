@@ -18,7 +18,6 @@ from calculator.errors import InputError
 from training.access.grants import peer_id_of
 from training.access.membership import Membership
 from training.model import checkpoint
-from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches
 from training.monitor.monitor import Monitor, MonitorOptions, say
 from training.monitor.round_books import RoundBooks, Traffic
@@ -52,7 +51,6 @@ KEPT = 2  # checkpoints of the shared state, and the rounds since the older one
 def _check(options: MonitorOptions) -> None:
     """Refuse what is for runs in which volunteers average."""
     given = {
-        "average": options.help is not Help.AUTO and options.help,
         "announce": " ".join(options.endpoint.announce),
         "behind-firewall": not options.endpoint.reachable,
     }

@@ -212,7 +212,7 @@ class Network:
         coroutine = partial(_dial, addresses=addresses)
         future = self.dht.run_coroutine(coroutine, return_future=True)
         try:
-            answered: int = future.result(ANSWER_SECONDS * max(1, len(addresses)))
+            answered: int = future.result(ANSWER_SECONDS)
         except TimeoutError:
             return 0
         return answered
@@ -228,8 +228,7 @@ async def _list_peers(_dht: hivemind.DHT, node: DHTNode) -> tuple[str, ...]:
 
 
 async def _dial(_dht: hivemind.DHT, node: DHTNode, addresses: tuple[str, ...]) -> int:
-    answers = [await _dial_one(node, Multiaddr(address)) for address in addresses]
-    return sum(answers)
+    return sum(await asyncio.gather(*(_dial_one(node, Multiaddr(one)) for one in addresses)))
 
 
 async def _dial_one(node: DHTNode, address: Multiaddr) -> bool:

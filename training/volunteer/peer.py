@@ -58,7 +58,6 @@ class PeerOptions:
         name: how the volunteer appears among the contributors; empty: by the account's name.
         folder: where the identity, the backup and the status are kept.
         micro_batch_size: sequences computed at once; None: what fits, at most the recipe's.
-        delayed_step: follow the recipe; False waits for each update even where it does not.
         wire_format: how tensors are sent.
     """
 
@@ -66,7 +65,6 @@ class PeerOptions:
     folder: Path
     endpoint: Endpoint = field(default_factory=Endpoint)
     micro_batch_size: int | None = None
-    delayed_step: bool = True
     wire_format: WireFormat = WireFormat.ADAPTIVE
 
 
@@ -179,7 +177,7 @@ class Volunteer(Device):
                 self.model,
                 self.micro_batch_size,
                 options.wire_format,
-                options.delayed_step and self.recipe.swarm.delayed_step,
+                self.recipe.swarm.delayed_step,
             )
         self.contribution = Contribution(self.name)
         size = state_bytes(self.optimizer, options.wire_format)
@@ -282,9 +280,8 @@ class Volunteer(Device):
             self._told_unreachable = True
             self.board.say(
                 f"all {len(tracker.callers)} volunteers are behind routers, so none of them "
-                "accepts connections: their gradients count only if someone averages them. The "
-                "organizers' monitor does that, or anyone with an open port: python -m training "
-                "help RUN"
+                "accepts connections: their gradients count only while the organizers' monitor "
+                "averages them"
             )
 
     def _leave_out(self, outcome: Outcome) -> None:

@@ -1,7 +1,6 @@
 """Volunteers behind routers, in network namespaces with real processes."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,8 +39,8 @@ class Neighbourhood(Swarm):
             self.seen[f"host of {name}"] = self.street.address(number)
 
     def start(self, name: str, *arguments: str) -> Worker:
-        folder, role = self.folder / name, {"monitor": "monitor", "helper": "help"}
-        words = [role.get(name, "join"), str(self.run_file), "--folder", str(folder)]
+        folder, role = self.folder / name, "monitor" if name == "monitor" else "join"
+        words = [role, str(self.run_file), "--folder", str(folder)]
         folder.mkdir(exist_ok=True)
         log = folder / "terminal.txt"
         worker = Fork([*words, *arguments], folder, log, self.homes[name])
@@ -65,7 +64,7 @@ class Neighbourhood(Swarm):
     def await_work(self, what: str, condition: Callable[[], object]) -> None:
         """Wait until the members have brought something about.
 
-        Whoever ends by itself is started again, as its supervisor does: a helper ends where a
+        Whoever ends by itself is started again, as its supervisor does: a monitor ends where a
         process of the averaging library hangs.
         """
 
@@ -97,11 +96,6 @@ class Neighbourhood(Swarm):
             )
 
         self.await_work(f"steps of {' and '.join(names)} together", have_made_them)
-
-    def await_failures(self, name: str, times: int) -> None:
-        """Wait until a volunteer has reported a failed step that many times."""
-        what = f"{name} to report {times} failed steps"
-        self.await_work(what, lambda: self.terminal(name).count("the step failed") >= times)
 
     def own_count(self, name: str) -> tuple[int, int]:
         """The step a volunteer is at, and the samples it thinks it has contributed."""
@@ -193,54 +187,3 @@ def test_the_monitor_publishes_a_checkpoint_of_what_nobody_can_be_called_for(
 def test_one_who_can_be_called_trains_with_those_who_cannot(closed: Neighbourhood) -> None:
     assert closed.board()["dora"]["samples"] > 0
     assert "behind routers" in closed.seen["last notice"]
-
-
-@pytest.fixture(scope="module")
-def helped(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Neighbourhood:
-    """Nobody averages for two behind routers, until somebody helps."""
-    swarm = Neighbourhood(
-        tmp_path_factory.mktemp("helped"), street=Street(f"g{os.getpid() % 9999}")
-    )
-    with swarm.street:
-        swarm.build(
-            monitor=Router.NONE,
-            alice=Router.SYMMETRIC,
-            bob=Router.CLOSED,
-            helper=Router.NONE,
-        )
-        try:
-            swarm.open_monitor("--average", "never")
-            swarm.join("alice", "bob")
-            for times in (1, 2):
-                for name in ("alice", "bob"):
-                    swarm.await_failures(name, times)
-                    swarm.seen[f"{name} after {times}"] = swarm.own_count(name)
-            swarm.start("helper", "--host", swarm.seen["host of helper"])
-            swarm.await_start("helper")
-            swarm.await_shared_steps("alice", "bob")
-            swarm.seen["helped board"] = swarm.board()
-        finally:
-            swarm.stop()
-    return swarm
-
-
-def test_where_nobody_averages_no_step_is_made_and_nothing_is_earned(
-    helped: Neighbourhood,
-) -> None:
-    for name in ("alice", "bob"):
-        assert helped.seen[f"{name} after 2"] == helped.seen[f"{name} after 1"]
-
-
-def test_the_terminal_says_what_is_the_matter_and_who_can_help(helped: Neighbourhood) -> None:
-    said = [helped.terminal(name) for name in ("alice", "bob")]
-    assert any(
-        "volunteers are behind routers, so none of them accepts connections" in words
-        for words in said
-    )
-    assert any("python -m training help RUN" in words for words in said)
-
-
-def test_anybody_with_an_open_port_can_help(helped: Neighbourhood) -> None:
-    board = helped.seen["helped board"]
-    assert all(board[name]["samples"] > 0 for name in ("alice", "bob"))
-    assert board["helper"]["samples"] == 0
