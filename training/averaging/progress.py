@@ -91,7 +91,7 @@ class CredibleTracker(ProgressTracker):
             # the library does not count the steps of those whom nobody can call: where all are
             # behind routers, each would follow itself alone
             peer: ValueWithExpiration(
-                value=record.dict() | {"client_mode": False}, expiration_time=math.inf
+                value=record.model_dump() | {"client_mode": False}, expiration_time=math.inf
             )
             for peer, record in believed.items()
         }
@@ -168,7 +168,7 @@ class CredibleTracker(ProgressTracker):
 
 def read_progress(metadata: Any) -> dict[str, Progress]:
     """The peers' reports by identity, without those that name another peer than their signer."""
-    records = entries(ValueWithExpiration(metadata, math.inf), Progress.parse_obj)
+    records = entries(ValueWithExpiration(metadata, math.inf), Progress.model_validate)
     return {peer: r for peer, r in records.items() if r.peer_id == identity_of(peer)}
 
 
@@ -191,7 +191,7 @@ def believe(
     for peer, record in records.items():
         if record.epoch <= ceiling:
             most = min(float(target_batch_size), limits[peer])
-            believed[peer] = record.copy(
+            believed[peer] = record.model_copy(
                 update={
                     "samples_accumulated": int(min(record.samples_accumulated, most)),
                     "samples_per_second": min(record.samples_per_second, paces[peer]),

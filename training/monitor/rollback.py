@@ -93,7 +93,7 @@ def carry_out(folder: Path, live: LiveFolder, furthest_step: int) -> RollbackOrd
             f"the run continues with them as step {written['step']}",
             flush=True,
         )
-    return RollbackOrder.parse_obj(written)
+    return RollbackOrder.model_validate(written)
 
 
 def _publish_again(live: LiveFolder, step: int, furthest_step: int) -> dict[str, Any]:

@@ -4,17 +4,16 @@ Some are ours, some are hivemind's own: the peers' progress, who offers a state,
 group. Each owner has one record under a key. Whatever is not listed here is not stored.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic.v1 import BaseModel, Extra, StrictBool, StrictBytes, confloat, conint
+from pydantic import BaseModel, StrictBool, StrictBytes
 
 from training.access.grants import MAX_BYTES, parse
 from training.records.orders import BanOrder, RollbackOrder, key_of
 from training.records.owners import identity_of
-from training.records.reports import MOST
+from training.records.reports import MOST, Amount, Count
 
 LONGEST_SECONDS = 900.0  # a record expires at most so long after it is written
 MATCHMAKING_SECONDS = 300.0
@@ -41,14 +40,14 @@ class Kind:
     seconds: float = LONGEST_SECONDS
 
 
-class Progress(BaseModel):
+class Progress(BaseModel, extra="forbid"):
     """A peer's progress, as hivemind's tracker writes it."""
 
     peer_id: StrictBytes
-    epoch: conint(ge=0, lt=MOST, strict=True)  # type: ignore[valid-type]
-    samples_accumulated: conint(ge=0, lt=MOST, strict=True)  # type: ignore[valid-type]
-    samples_per_second: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
-    time: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
+    epoch: Count
+    samples_accumulated: Count
+    samples_per_second: Amount
+    time: Amount
     client_mode: StrictBool
 
 
@@ -68,11 +67,10 @@ def kinds_of(run: str, averagers: Iterable[str] = AVERAGERS) -> Iterator[tuple[s
 
 def _exactly(model: type[BaseModel]) -> Check:
     """A check that a value is a model's, with nothing to convert, to add or to leave out."""
-    model.Config.extra = Extra.forbid
 
     def check(value: Any, _owner: str) -> BaseModel:
-        parsed = model.parse_obj(value)
-        if parsed.dict() != value:
+        parsed = model.model_validate(value)
+        if parsed.model_dump() != value:
             raise ValueError(f"not exactly a {model.__name__}")
         return parsed
 

@@ -5,24 +5,22 @@ the run's entry points: the run file names them with their identities, which are
 keys, so that whoever trusts the run file knows the keys. The monitor is an entry point.
 """
 
-import math
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from hivemind import DHT
 from hivemind.utils import get_dht_time
-from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
+from pydantic import BaseModel, Field
 
 from training.records.owners import entries
+from training.records.reports import Amount, Contributor, Count
 from training.run.runfile import RunFile
 
 EXPIRATION_SECONDS = 600.0  # the monitor repeats an order as long as the run goes on
 
 MOST_BANNED = 1000
 
-_Count = conint(ge=0, strict=True)
 
-
-class RollbackOrder(BaseModel):
+class RollbackOrder(BaseModel, extra="forbid"):
     """Go on from the weights of an earlier step.
 
     Attributes:
@@ -33,19 +31,17 @@ class RollbackOrder(BaseModel):
         time: of the order, seconds since 1970.
     """
 
-    checkpoint: _Count  # type: ignore[valid-type]
-    step: _Count  # type: ignore[valid-type]
-    sha256: constr(regex=r"^[0-9a-f]{64}\Z", strict=True)  # type: ignore[valid-type]
-    time: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
+    checkpoint: Count
+    step: Count
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    time: Amount
 
 
-class BanOrder(BaseModel):
+class BanOrder(BaseModel, extra="forbid"):
     """The contributors that are banned now, by public name; `time` is the list's."""
 
-    contributors: conlist(  # type: ignore[valid-type]
-        constr(regex=r"^[0-9a-f]{12}\Z", strict=True), max_items=MOST_BANNED
-    )
-    time: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
+    contributors: Annotated[list[Contributor], Field(max_length=MOST_BANNED)]
+    time: Amount
 
 
 Order = TypeVar("Order", RollbackOrder, BanOrder)
@@ -66,7 +62,7 @@ def publish(dht: DHT, run: str, subkey: bytes, order: BaseModel) -> None:
     dht.store(
         key=key_of(run, type(order)),
         subkey=subkey,
-        value=order.dict(),
+        value=order.model_dump(),
         expiration_time=get_dht_time() + EXPIRATION_SECONDS,
         return_future=True,
     )
@@ -81,6 +77,6 @@ def find(
         TimeoutError: when the DHT does not answer in time.
     """
     found = dht.get(key_of(run, kind), latest=True, return_future=True).result(timeout)
-    given = entries(found, kind.parse_obj)
+    given = entries(found, kind.model_validate)
     orders = [order for peer_id, order in given.items() if peer_id in moderators]
     return max(orders, key=lambda order: order.time, default=None)

@@ -10,10 +10,9 @@ has arrived.
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from google.protobuf.wrappers_pb2 import BytesValue  # type: ignore[import-untyped]
 from hivemind import DHT
@@ -21,11 +20,12 @@ from hivemind.dht import DHTNode
 from hivemind.p2p import P2PContext, PeerID, ServicerBase
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
 from hivemind.utils import MPFuture, MSGPackSerializer, get_dht_time
-from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
+from pydantic import BaseModel, Field
 
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.records.owners import contributor_of
+from training.run.live import PeerState
 from training.run.milestones import Milestone
 
 logger = logging.getLogger(__name__)
@@ -40,10 +40,12 @@ MOST_BYTES = 16 * 1024  # of a report with its sender's grant
 MOST_REPORTS = 20_000  # unread
 CALL_SECONDS = 10.0
 
-_Count = conint(ge=0, lt=MOST, strict=True)
-_Amount = confloat(ge=0.0, lt=math.inf, strict=True)
-_Identity = constr(regex=r"^[0-9a-f]{12}\Z", strict=True)
-_Milestone = constr(regex=rf"^({'|'.join(Milestone)})\Z", strict=True)
+Count = Annotated[int, Field(strict=True, ge=0, lt=MOST)]
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Contributor = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+_Name = Annotated[str, Field(pattern=rf"^[\w .@-]{{1,{LONGEST_NAME}}}$")]
+_State = Annotated[str, Field(pattern=f"^({'|'.join(PeerState)})$")]
+_Milestone = Annotated[str, Field(pattern=f"^({'|'.join(Milestone)})$")]
 
 
 class Witness(BaseModel):
@@ -52,8 +54,8 @@ class Witness(BaseModel):
     Whoever averages nothing, such as a peer behind a firewall, sees who is in the group only.
     """
 
-    contributor: _Identity  # type: ignore[valid-type]
-    weight: _Amount | None  # type: ignore[valid-type]
+    contributor: Contributor
+    weight: Amount | None
 
 
 class StepReport(BaseModel):
@@ -63,14 +65,14 @@ class StepReport(BaseModel):
     others with whom it averaged.
     """
 
-    step: _Count  # type: ignore[valid-type]
-    time: _Amount  # type: ignore[valid-type]
-    samples: _Count  # type: ignore[valid-type]
-    loss: _Amount  # type: ignore[valid-type]
-    mini_steps: _Count  # type: ignore[valid-type]
-    bytes_sent: _Count  # type: ignore[valid-type]
-    bytes_received: _Count  # type: ignore[valid-type]
-    seen: conlist(Witness, max_items=MOST_SEEN) = []  # type: ignore[valid-type]
+    step: Count
+    time: Amount
+    samples: Count
+    loss: Amount
+    mini_steps: Count
+    bytes_sent: Count
+    bytes_received: Count
+    seen: Annotated[list[Witness], Field(max_length=MOST_SEEN)] = []
 
 
 class PeerReport(BaseModel):
@@ -79,17 +81,17 @@ class PeerReport(BaseModel):
     `milestones` are the seconds to its first gradient, see `training.run.milestones`.
     """
 
-    name: constr(regex=rf"^[\w .@-]{{1,{LONGEST_NAME}}}\Z", strict=True)  # type: ignore[valid-type]
-    state: constr(regex=r"^(training|syncing|helping|left)\Z", strict=True)  # type: ignore[valid-type]
-    session: _Amount  # type: ignore[valid-type]
-    time: _Amount  # type: ignore[valid-type]
-    step: _Count  # type: ignore[valid-type]
-    samples: _Count  # type: ignore[valid-type]
-    samples_per_second: _Amount  # type: ignore[valid-type]
-    steps: _Count  # type: ignore[valid-type]
-    rejected: _Count  # type: ignore[valid-type]
-    recent: conlist(StepReport, max_items=MOST_STEPS)  # type: ignore[valid-type]
-    milestones: dict[_Milestone, _Amount] = {}  # type: ignore[valid-type]
+    name: _Name
+    state: _State
+    session: Amount
+    time: Amount
+    step: Count
+    samples: Count
+    samples_per_second: Amount
+    steps: Count
+    rejected: Count
+    recent: Annotated[list[StepReport], Field(max_length=MOST_STEPS)]
+    milestones: dict[_Milestone, Amount] = {}
 
 
 class ReportServicer(ServicerBase):
@@ -156,8 +158,8 @@ def parse(value: Any) -> PeerReport:
     Raises:
         ValueError: when it is not exactly one, or from another time.
     """
-    report: PeerReport = PeerReport.parse_obj(value)
-    if report.dict() != value:
+    report: PeerReport = PeerReport.model_validate(value)
+    if report.model_dump() != value:
         raise ValueError("not exactly a report")
     if abs(get_dht_time() - report.time) > EXPIRATION_SECONDS:
         raise ValueError("a report from another time")
@@ -187,10 +189,12 @@ def hand_in(
 def letter(report: PeerReport, token: bytes) -> bytes:
     """A report with its sender's grant, without the oldest steps that make it too long."""
     while True:
-        content: bytes = MSGPackSerializer.dumps([token, MSGPackSerializer.dumps(report.dict())])
+        content: bytes = MSGPackSerializer.dumps(
+            [token, MSGPackSerializer.dumps(report.model_dump())]
+        )
         if len(content) <= MOST_BYTES or not report.recent:
             return content
-        report = report.copy(update={"recent": report.recent[1:]})
+        report = report.model_copy(update={"recent": report.recent[1:]})
 
 
 async def _serve(_dht: DHT, node: DHTNode) -> None:

@@ -39,7 +39,7 @@ def look(tally: Tally, now: float, **reports: PeerReport) -> list[ProgressLine]:
             continue
         others = [name for name in reports if name != identity]
         for step in told.recent:
-            step.seen = [Witness.construct(contributor=name, weight=None) for name in others]
+            step.seen = [Witness.model_construct(contributor=name, weight=None) for name in others]
     tally.observe(reports, now)
     return list(tally.finished_lines(now))
 
@@ -137,9 +137,9 @@ def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float
 def test_whoever_earned_nothing_is_forgotten_after_an_hour() -> None:
     tally = Tally(TARGET)
     nothing: dict[str, Any] = {"samples": 0, "steps": 0, "time": START, "state": "syncing"}
-    idle = report(0, **nothing).copy(update={"recent": []})
+    idle = report(0, **nothing).model_copy(update={"recent": []})
     crowd = {f"{n:x}": idle for n in range(50)}
-    claim = report(1, samples=10**6, steps=500).copy(update={"recent": []})
+    claim = report(1, samples=10**6, steps=500).model_copy(update={"recent": []})
     liars = {f"liar {n}": claim for n in range(50)}
     tally.observe(crowd | liars | {"worker": report(1)}, START)
     tally.observe({}, START + 3500)
@@ -326,7 +326,7 @@ def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart() -> None:
     assert look(tally, START + 2, a=too_much, b=report(1, name="bob")) == []  # bob is slow
     again = Tally(TARGET, last_step=tally.last_step)
     again.restore(json.loads(json.dumps(tally.state())))
-    later = too_much.copy(update={"time": START + 3.5})
+    later = too_much.model_copy(update={"time": START + 3.5})
     look(again, START + 4, a=later, b=report(2, name="bob"))
     assert {one.id: one.samples for one in again.contributors()} == {"a": 32, "b": 64}
 
@@ -469,7 +469,7 @@ def test_one_who_is_far_ahead_does_not_end_a_run() -> None:
         "samples": 10**9,
     }
     first = report(name="mallory", **far)
-    assert look(tally, START, **{IDS["mallory"]: first.copy(update={"time": START})}) == []
+    assert look(tally, START, **{IDS["mallory"]: first.model_copy(update={"time": START})}) == []
     assert [watch(tally, step, **far) for step in range(1, 6)] == [[1], [2], [3], [4], [5]]
     assert tally.furthest_step() == 5
     assert credited(tally)["alice"] == 32 * 5
@@ -480,7 +480,7 @@ def pairs(step: int, *met: tuple[str, str]) -> dict[str, PeerReport]:
     """Reports of a step by volunteers that saw each other in pairs."""
     told = {}
     for name, other in [*met, *(pair[::-1] for pair in met)]:
-        seen = [Witness.construct(contributor=IDS[other], weight=32.0)]
+        seen = [Witness.model_construct(contributor=IDS[other], weight=32.0)]
         told[IDS[name]] = report(step, [step_report(step, seen=seen)], name=name)
     return told
 
@@ -500,7 +500,9 @@ def test_groups_that_trained_apart_are_said_on_the_page(is_late: bool) -> None:
 def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group() -> None:
     tally = Tally(TARGET)
     told = pairs(1, ("alice", "bob")) | pairs(1, ("carol", "mallory"))
-    told[IDS["bob"]].recent[0].seen = [Witness.construct(contributor=IDS["carol"], weight=None)]
+    told[IDS["bob"]].recent[0].seen = [
+        Witness.model_construct(contributor=IDS["carol"], weight=None)
+    ]
     look(tally, START + 1, **told)
     assert tally.last_step == 1
     assert tally.describe_partition() == ""

@@ -94,7 +94,7 @@ def test_a_record_of_another_is_refused_and_counted(
 ) -> None:
     victim, reader = networks
     before = refused_records()
-    attacker.put("_orders", victim.subkey, make_order(10**6).dict())
+    attacker.put("_orders", victim.subkey, make_order(10**6).model_dump())
     assert refused_records() > before
     assert find_order(reader, frozenset({str(victim.dht.peer_id)})) is None
 
@@ -130,7 +130,7 @@ def test_an_owner_named_twice_for_thirty_years_ends_no_reader(
     thirty_years = 30 * 365 * 86_400.0
     twice = attacker.tag + attacker.tag
     attacker.put("_progress", twice, progress(attacker.key), thirty_years)
-    attacker.put("_orders", twice, make_order(10**6).dict(), thirty_years)
+    attacker.put("_orders", twice, make_order(10**6).model_dump(), thirty_years)
     tracker = tracker_of(reader)
     train(reader)
     assert wait_for_progress(tracker, 1).num_peers == 1

@@ -28,7 +28,7 @@ def report(name: str = "alice") -> dict[str, Any]:
     contribution = Contribution(name)
     contribution.add(16, 4.5)
     contribution.finish_step(3, Traffic(100, 90))
-    content: dict[str, Any] = contribution.report(PeerState.TRAINING, 3, 12.5).dict()
+    content: dict[str, Any] = contribution.report(PeerState.TRAINING, 3, 12.5).model_dump()
     return content
 
 

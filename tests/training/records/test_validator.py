@@ -64,8 +64,8 @@ KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
     "_state_averager.all_averagers": (identity(OURS), lambda: None),
 }
 PARSERS: tuple[Callable[[Any], object], ...] = (
-    RollbackOrder.parse_obj,
-    Progress.parse_obj,
+    RollbackOrder.model_validate,
+    Progress.model_validate,
     grants.parse,
 )
 every_kind = pytest.mark.parametrize("name", KINDS)
