@@ -27,14 +27,12 @@ class Policy:
         organisation: whose members are admitted; empty: everybody with an account.
         lifetime: seconds that a grant holds; so soon a ban takes effect.
         allowlist: admit those on the allowlist only.
-        keys_per_account: devices of one account that may take part at the same time.
     """
 
     run: str
     organisation: str
     lifetime: int = 600
     allowlist: bool = False
-    keys_per_account: int = 1
 
 
 class Admissions:
@@ -77,7 +75,7 @@ class Admissions:
         """Note which device the account takes part with; gives when its grant ends."""
         now = int(time.time())
         expires = now + self.policy.lifetime
-        held = self.books.hold_key(username, peer_id, expires, self.policy.keys_per_account)
+        held = self.books.hold_key(username, peer_id, expires)
         if held is not None:
             raise AccessRefusedError(Cause.KEY_IN_USE, f"it ends in {max(1, held - now)} s")
         return expires

@@ -98,19 +98,19 @@ class Books:
         with self._open() as database:
             _note(database, username, peer_id, decision, cause)
 
-    def hold_key(self, username: str, peer_id: str, until: float, most: int) -> int | None:
+    def hold_key(self, username: str, peer_id: str, until: float) -> int | None:
         """Note that an account takes part with a device until a time (seconds since 1970).
 
-        None when that is so now; where the account has `most` other devices whose access has not
-        ended, the time at which the first of them does.
+        None when that is so now; where the account has another device whose access has not ended,
+        the time at which it does.
         """
         with self._open() as database:
             database.execute("BEGIN IMMEDIATE")  # two requests of one account at the same time
             database.execute("DELETE FROM keys WHERE until <= ?", (time.time(),))
-            query = "SELECT until FROM keys WHERE username = ? AND peer_id != ? ORDER BY until"
-            others = [int(end) for (end,) in database.execute(query, (username, peer_id))]
-            if len(others) >= most:
-                return others[len(others) - most]
+            query = "SELECT until FROM keys WHERE username = ? AND peer_id != ?"
+            other = database.execute(query, (username, peer_id)).fetchone()
+            if other is not None:
+                return int(other[0])
             values = (username, peer_id, until)
             database.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", values)
             return None

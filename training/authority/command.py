@@ -6,14 +6,12 @@ python -m training authority RUN list                  allowlist, bans, newest d
 """
 
 import argparse
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from calculator.errors import InputError
 from training.authority.books import Books, Kind
-from training.authority.hub import DEFAULT_ENDPOINT, REMEMBER_SECONDS
 from training.authority.serving import serve
 from training.run import status
 from training.run.folders import default_folder
@@ -92,25 +90,6 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allowlist", action="store_true", help="admit only users on the allowlist"
-    )
-    parser.add_argument(
-        "--keys-per-account",
-        type=int,
-        default=1,
-        metavar="N",
-        help="devices of one account that may take part at the same time",
-    )
-    parser.add_argument(
-        "--hub",
-        default=os.environ.get("HF_ENDPOINT", DEFAULT_ENDPOINT),
-        help="address of the Hub that checks the tokens (default: HF_ENDPOINT or %(default)s)",
-    )
-    parser.add_argument(
-        "--remember",
-        type=float,
-        default=REMEMBER_SECONDS,
-        metavar="SECONDS",
-        help="least seconds between two checks of the same token with the Hub",
     )
     parser.add_argument("--certificate", type=Path, help="for https without a proxy: PEM file")
     parser.add_argument("--certificate-key", type=Path, help="its private key: PEM file")

@@ -15,7 +15,7 @@ from calculator.errors import InputError
 from training.access.grants import public_key_text
 from training.authority.admission import Admissions, Policy
 from training.authority.books import Books
-from training.authority.hub import Hub
+from training.authority.hub import DEFAULT_ENDPOINT, Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service
 from training.run import status
@@ -33,16 +33,12 @@ def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
     if not SHORTEST_LIFETIME <= options.lifetime <= LONGEST_LIFETIME:
         rule = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds"
         raise InputError("lifetime", options.lifetime, rule)
-    if options.keys_per_account < 1:
-        raise InputError("keys-per-account", options.keys_per_account, "must be at least 1")
     for name in ("certificate", "certificate_key"):
         path = getattr(options, name)
         if path is not None and not path.is_file():
             raise InputError(name.replace("_", "-"), path, "must be a file in PEM")
-    policy = Policy(
-        run.name, run.organisation, options.lifetime, options.allowlist, options.keys_per_account
-    )
-    hub = Hub(options.hub, options.remember)
+    policy = Policy(run.name, run.organisation, options.lifetime, options.allowlist)
+    hub = Hub(os.environ.get("HF_ENDPOINT", DEFAULT_ENDPOINT))
     key = read_key(folder)
     admissions = Admissions(policy, key, Books(folder), hub)
     _start_logging()
