@@ -77,11 +77,12 @@ class CommandFork(Fork):
         self,
         command: Sequence[str],
         folder: Path,
-        _threads: int,
-        log: Path,
+        _threads: int | None = None,
+        log: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         assert tuple(command[: len(COMMAND)]) == COMMAND
+        assert log is not None
         super().__init__(command[len(COMMAND) :], folder, log, environment=environment)
 
 

@@ -9,16 +9,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from training.__main__ import main
 from training.run.recipes import RECIPES, TINY, ScheduleSettings
 
-TOTAL_STEPS = 50
-
-RECIPES["short"] = replace(
+SHORT = replace(
     TINY,
     name="short",
-    schedule=ScheduleSettings(total_steps=TOTAL_STEPS, warmup_steps=3),
+    schedule=ScheduleSettings(total_steps=50, warmup_steps=3),
     # each look at the others' progress checks as many signatures as there are members
     swarm=replace(TINY.swarm, checkpoint_every=10, progress_refresh=(0.5, 1.0)),
     generation=replace(TINY.generation, images_per_prompt=1),
 )
 
 if __name__ == "__main__":
+    RECIPES[SHORT.name] = SHORT
     raise SystemExit(main())

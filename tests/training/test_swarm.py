@@ -1,10 +1,9 @@
-"""Real processes on loopback: deaths, a latecomer that leaves, a return, a daemon, a restart."""
+"""Real processes on loopback: a death, a latecomer that leaves, a return, a restart."""
 
 import contextlib
+import io
 import json
-import os
 import re
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.forks import Fork
-from tests.training.processes import PATIENCE, Swarm, wait_for
+from tests.training.member import SHORT
+from tests.training.processes import Swarm, wait_for
+from training.__main__ import main
 from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import TrainingState
 from training.data import streaming
@@ -23,21 +23,13 @@ from training.model import checkpoint
 from training.model.build import build_model
 from training.run import status, supervisor
 from training.run.live import LiveFolder, read_samples
-from training.run.recipes import TINY
+from training.run.recipes import RECIPES, TINY
 from training.volunteer import backup
 
 pytestmark = pytest.mark.swarm
 
 LATE_STEPS = 4
 LAST_STEPS = 3  # of a restarted monitor
-
-
-@dataclass
-class Answer:
-    """Exit code of a command, and what it wrote."""
-
-    exit_code: int
-    said: str
 
 
 @dataclass
@@ -55,7 +47,6 @@ class Scenario(Swarm):
         self.leave_after_a_step("dave")
         self.send_everybody_back()
         self.seen["states"] = wait_for("alice and carol after the same step", self.same_step)
-        self.kill_the_daemon_of("carol")
         self.restart_monitor_in_mid_write(port)
         monitor = self.members["monitor"]
         wait_for("the monitor to end the run", lambda: monitor.exit_code is not None)
@@ -105,15 +96,18 @@ class Scenario(Swarm):
     def try_roll_back(self) -> bool:
         """Go back to the newest checkpoint; on a busy machine it may be gone meanwhile."""
         self.seen["checkpoint"] = LiveFolder(self.live).read_checkpoints()[-1].step
-        self.seen["answer"] = self.roll_back(self.seen["checkpoint"])
-        return bool(self.seen["answer"].exit_code == 0)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exit_code = self.roll_back(self.seen["checkpoint"])
+        self.seen["answer"] = said.getvalue()
+        return exit_code == 0
 
-    def roll_back(self, step: int) -> Answer:
+    def roll_back(self, step: int) -> int:
         """Give the moderators' command, as they would on the monitor's machine."""
         words = ["rollback", str(self.run_file), str(step)]
         words += ["--folder", str(self.folder / "monitor"), "--live", str(self.live)]
-        folder = self.folder / "moderator"
-        return Answer(*Fork(words, folder, folder / "terminal.txt").run(PATIENCE))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(RECIPES, SHORT.name, SHORT)
+            return main(words)
 
     def same_step(self) -> list[TrainingState]:
         """The backups of alice and carol once both are of the same step after the return."""
@@ -123,19 +117,6 @@ class Scenario(Swarm):
         steps = {state.epoch for state in states}
         are_the_same = len(states) == 2 and len(steps) == 1
         return states if are_the_same and min(steps) > self.seen["order"]["step"] else []
-
-    def kill_the_daemon_of(self, name: str) -> None:
-        """Kill a volunteer's network daemon, and start it again as its supervisor would."""
-        worker = self.members[name]
-        assert worker.process is not None
-        for daemon in daemons_of(worker.process.pid):
-            os.kill(daemon, signal.SIGKILL)
-        wait_for(f"{name} to notice", lambda: worker.exit_code is not None)
-        self.seen["exit code without a daemon"] = worker.exit_code
-        worker.kill()
-        worker.start()
-        self.await_start(name)
-        wait_for(f"{name} to contribute again", lambda: self.samples_of(name))
 
     def restart_monitor_in_mid_write(self, port: str) -> None:
         """Kill the monitor, and start it again for the last steps."""
@@ -147,18 +128,6 @@ class Scenario(Swarm):
         samples = [line["samples"] for line in lines]
         last = sum(samples) + LAST_STEPS * max(samples)
         self.start_monitor(port, "--sequences", str(last))
-
-
-def daemons_of(session: int) -> list[int]:
-    """The network daemons of a process' session."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
-            if name == "p2pd" and int(rest.split()[3]) == session:
-                found.append(int(entry.parent.name))
-    assert found, "a volunteer without a network daemon"
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -198,9 +167,8 @@ def test_the_late_volunteer_catches_up_and_contributes(swarm: Scenario) -> None:
 
 def test_one_command_sends_the_whole_run_back(swarm: Scenario) -> None:
     answer, order = swarm.seen["answer"], swarm.seen["order"]
-    assert answer.exit_code == 0, answer.said
     words = f"the run continues as step {order['step']} from the weights of {order['checkpoint']}"
-    assert words in answer.said
+    assert words in answer
     assert order["checkpoint"] == swarm.seen["checkpoint"] < order["step"]
 
 
@@ -217,14 +185,11 @@ def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(
     assert published.sha256 == swarm.seen["order"]["sha256"]
 
 
-def test_a_step_that_is_no_checkpoint_is_bad_input(swarm: Scenario) -> None:
-    answer = swarm.roll_back(7)
-    assert answer.exit_code == supervisor.INPUT_ERROR
-    assert answer.said.startswith("error: step")
-
-
-def test_a_volunteer_whose_daemon_died_ends_to_be_started_again(swarm: Scenario) -> None:
-    assert swarm.seen["exit code without a daemon"] == supervisor.CANNOT_CONNECT
+def test_a_step_that_is_no_checkpoint_is_bad_input(
+    swarm: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert swarm.roll_back(7) == supervisor.INPUT_ERROR
+    assert capsys.readouterr().err.startswith("error: step")
 
 
 def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario) -> None:

@@ -2,17 +2,20 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.training.forks import Fork
-from tests.training.processes import wait_for
+from tests.training.forks import CommandFork, Fork
+from tests.training.processes import PATIENCE, wait_for
 from training.access.grants import public_key_text
 from training.authority.keys import read_key
 from training.monitor import hosting
+from training.monitor.hosting import HostOptions
 from training.monitor.live_page import LivePage
 from training.run.live import LiveFolder
 from training.run.recipes import LANGUAGE
@@ -92,32 +95,38 @@ def test_what_strangers_would_miss_is_said(run: RunFile, rule: str) -> None:
 
 
 @pytest.mark.swarm
-def test_one_command_organizes_a_run_that_a_volunteer_trains(tmp_path: Path) -> None:
+def test_one_command_organizes_a_run_that_a_volunteer_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A language model is trained and published, and continues the prompts."""
+    monkeypatch.setattr(hosting, "Worker", CommandFork)
     run_file, folder, own = tmp_path / "run.toml", tmp_path / "host", tmp_path / "ada"
     run_file.write_text(f'name = "our-run"\nrecipe = "language"\nsteps = {STEPS}\n')
-    log, sent, here = tmp_path / "host.txt", folder / "run.toml", ("--host", "127.0.0.1")
-    organizer = Fork(["host", str(run_file), *here, "--folder", str(folder)], folder, log)
+    sent, here, live = folder / "run.toml", ("--host", "127.0.0.1"), tmp_path / "live"
+    options = HostOptions(str(run_file), folder, live, here)
     joining = ["join", str(sent), "--no-doctor", *here, "--folder", str(own)]
-    volunteer = Fork(joining, own, own / "terminal.txt")
-    try:
-        organizer.start()
-        wait_for("the run file for volunteers", sent.exists)
-        wait_for("its address", lambda: "Ctrl-C ends this" in log.read_text())
-        assert load(str(sent)).initial_peers
-        found = re.search(r"http://127\.0\.0\.1:\d+/live/", log.read_text())
-        assert found is not None
-        card = httpx.get(f"{found[0]}our-run/run.json").json()
-        assert card["name"] == "our-run"
-        volunteer.start()
-        wait_for("the end of the run", lambda: organizer.exit_code is not None)
-        assert organizer.exit_code == 0
-        assert "the run is over" in log.read_text()
-        assert f"step {STEPS}" in (folder / "logs" / "monitor.txt").read_text()
-    finally:
-        volunteer.kill()
-        organizer.stop()
-    (live,) = {path.parent for path in tmp_path.rglob("progress.jsonl")}
+    volunteer, stop, said = Fork(joining, own, own / "terminal.txt"), threading.Event(), [""]
+
+    def says(words: str) -> bool:
+        said[0] += capsys.readouterr().out
+        return words in said[0]
+
+    with ThreadPoolExecutor() as pool:
+        try:
+            organizer = pool.submit(hosting.host, load(str(run_file)), options, stop)
+            wait_for("its address", lambda: says("Ctrl-C ends this") or organizer.done())
+            assert load(str(sent)).initial_peers
+            found = re.search(r"http://127\.0\.0\.1:\d+/live/", said[0])
+            assert found is not None
+            card = httpx.get(f"{found[0]}our-run/run.json").json()
+            assert card["name"] == "our-run"
+            volunteer.start()
+            assert organizer.result(PATIENCE) == 0
+        finally:
+            stop.set()
+            volunteer.kill()
+    assert says("the run is over")
+    assert f"step {STEPS}" in (folder / "logs" / "monitor.txt").read_text()
     lines = LiveFolder(live).progress.read()
     assert lines[0]["loss"] == pytest.approx(3.69, abs=0.1)  # ln 40, for 40 words
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.05
