@@ -81,9 +81,10 @@ CLOSED: Final = (
         "test_a_broken_row_is_left_out_and_counted",
     ),
     Claim(
-        "A data file with a column that would unpack to more than 256 MiB is never unpacked.",
+        "A part of a data file that unpacks to more than 256 MiB, by the file's own account, is "
+        "never unpacked.",
         "data/test_reading.py",
-        "test_a_file_that_unpacks_to_much_or_ends_pyarrow_is_left_out",
+        "test_a_shard_that_unpacks_to_much_is_left_out",
     ),
     Claim(
         "A stored token goes to an authority on another machine only after its owner has agreed "
