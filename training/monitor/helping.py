@@ -1,4 +1,4 @@
-"""Whether a monitor averages for volunteers behind routers, who cannot call each other."""
+"""Averaging by the monitor for volunteers behind routers, who cannot call each other."""
 
 ENOUGH = 2  # volunteers who can be called average without help
 
