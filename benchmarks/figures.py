@@ -97,10 +97,19 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def write_json(
-    path: Path, tables: Mapping[str, Table], command: str, words: dict[str, object]
+def write_part(
+    path: Path, part: str, table: Table, command: str, words: Mapping[str, object]
 ) -> None:
-    """Write the tables by part, the command that makes them and the machine's words to `path`."""
-    parts = [{"part": part, **asdict(table)} for part, table in tables.items()]
-    content = {"version": 1, "command": command, "machine": words, "tables": parts}
+    """Put a part's table into the file of all parts, in place of its older one.
+
+    Args:
+        path: the file, which need not exist.
+        part: the part's name.
+        table: its figures.
+        command: measures them again.
+        words: the machine's facts, with the date.
+    """
+    parts = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
+    parts[part] = {**asdict(table), "command": command, "machine": words}
+    content = {"version": 2, "parts": dict(sorted(parts.items()))}
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

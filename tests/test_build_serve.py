@@ -30,7 +30,7 @@ def test_what_is_generated_is_not_watched() -> None:
         "docs/page.md",
         "training/run/recipes.py",
         "validation/measurements/rows.jsonl",
-        "benchmarks/defence.json",
+        "benchmarks/recorded.json",
         "CHANGELOG.md",
         "package-lock.json",
     ],

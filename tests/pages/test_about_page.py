@@ -10,6 +10,7 @@ import pytest
 from templates.pages.about.context import PROJECTS
 from templates.pages.changes.context import CHANGELOG, changelog
 from templates.pages.measurements import speed
+from templates.pieces.benchmark import read_benchmark
 from templates.render import render_page
 from tools.console import ROOT
 
@@ -41,44 +42,42 @@ def figure(
     return {"name": name, "value": value, "unit": unit, "target": target, "at_least": at_least}
 
 
-def written(path: Path, *tables: dict[str, Any]) -> Path:
+def written(path: Path, **parts: list[dict[str, Any]]) -> Path:
     """A file as the benchmark leaves it, in the folder `path`."""
-    machine = {
-        "processor": "CPU",
-        "cores": 2,
-        "chromium": "156",
-        "load": 3.5,
-        "date": "2026-11-22T20",
+    words = {"processor": "CPU", "cores": 2, "chromium": "156", "load": 3.5}
+    machine = words | {"date": "2026-11-22T20"}
+    content = {
+        name: {
+            "title": f"Title of {name}",
+            "command": f"build.py bench {name}",
+            "machine": machine,
+            "figures": figures,
+        }
+        for name, figures in parts.items()
     }
-    file = path / "pages.json"
-    content = {"version": 1, "command": "build.py bench x", "machine": machine, "tables": tables}
-    file.write_text(json.dumps(content), "utf-8")
+    file = path / "recorded.json"
+    file.write_text(json.dumps({"version": 2, "parts": content}), "utf-8")
     return file
 
 
-def part(name: str, *figures: dict[str, Any]) -> dict[str, Any]:
-    return {"part": name, "title": f"Title of {name}", "figures": figures}
-
-
 def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
-    weight = part(
-        "weight",
+    weight = [
         figure("sent", 4_999_999.0, "bytes", 5e6),
         figure("kept", 5_010_000.0, "bytes", 5e6),
         figure("calculator's page: gzip", 5_400_000.0, "bytes", 5e6),
         figure("time", 3.0, "s"),
-    )
-    snapshot = part("snapshot", figure("time", 1.534, "s"))
-    found = speed.read(written(tmp_path, weight, snapshot))
+    ]
+    live = [figure("time", 1.534, "s")]
+    found = speed.read(written(tmp_path, weight=weight, live=live))
     assert found is not None
     rows = [[row.cells for row in measured.rows] for measured in found.measurements]
     assert rows == [
+        [["time", "1.53 s", "–", "–"]],
         [
             ["sent", "5.00 MB", "5.00 MB or less", "met"],
             ["kept", "5.01 MB", "5.00 MB or less", "missed"],
             ["calculator's page: gzip", "5.40 MB", "5.00 MB or less", "missed"],
         ],
-        [["time", "1.53 s", "–", "–"]],
     ]
     assert [row.reason for row in found.missed] == [
         speed.UNKNOWN,
@@ -86,20 +85,19 @@ def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
     ]
     assert list(found.reasons.values()) == [["kept"], ["calculator's page: gzip"]]
     assert (found.met, found.targets) == (1, 3)
-    assert (found.machine, found.load) == ("CPU, 2 cores, Chromium 156", 3.5)
-    assert (found.command, found.date) == ("build.py bench x", "2026-11-22")
+    words = "`build.py bench live`, 2026-11-22, CPU, 2 cores, Chromium 156, load 3.5 at the start"
+    assert found.measurements[0].source == words
 
 
 def test_a_reason_for_several_targets_is_said_once(tmp_path: Path) -> None:
     names = ["second visit: processor time, stock = 1", "second visit: time, stock = 1"]
-    start = part("start", *(figure(name, 0.5, "", 0.2) for name in names))
-    found = speed.read(written(tmp_path, start))
+    found = speed.read(written(tmp_path, start=[figure(name, 0.5, "", 0.2) for name in names]))
     assert found is not None
     assert list(found.reasons.values()) == [names]
 
 
 def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path: Path) -> None:
-    scores = (
+    scores = [
         figure("home: performance", 97.0, "", 98, True),
         figure("join: performance", 98.0, "", 98, True),
         figure("live: performance", 80.0, "", 98, True),
@@ -107,8 +105,8 @@ def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path
         figure("join: requests", 20.0, "", 20),
         figure("first visit: time, stock = 1", 0.5, "", 0.45),
         figure("second visit: time, stock = 1", 0.5, "", 0.2),
-    )
-    found = speed.read(written(tmp_path, part("lighthouse", *scores)))
+    ]
+    found = speed.read(written(tmp_path, lighthouse=scores))
     assert found is not None
     assert [row.cells for row in found.measurements[0].rows] == [
         ["performance", "home 97, join 98, live 80", "98 or more", "missed by home, live"],
@@ -123,11 +121,11 @@ def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path
 def test_the_page_shows_what_the_file_holds_and_nothing_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slider = part("slider", figure("95th percentile", 17.04, "ms", 16.7))
-    found = speed.read(written(tmp_path, slider))
+    slider = [figure("95th percentile", 17.04, "ms", 16.7)]
+    found = speed.read(written(tmp_path, slider=slider))
     monkeypatch.setattr(speed, "read", lambda: found)
     page = render_page("measurements")
-    for words in ("17 ms", "16.7 ms or less", "missed", "python3 build.py bench slider", "CPU"):
+    for words in ("17 ms", "16.7 ms or less", "missed", "build.py bench slider", "CPU"):
         assert words in page
     assert speed.REASONS["95th percentile"] in page
     monkeypatch.setattr(speed, "read", lambda: None)
@@ -142,18 +140,14 @@ def shown(value: float, unit: str) -> str:
 
 def test_the_recorded_file_and_the_page_agree() -> None:
     page = render_page("measurements")
-    if not speed.PATH.exists():
-        assert "Speed of the pages" not in page
-        return
-    content = json.loads(speed.PATH.read_text("utf-8"))
-    for table in content["tables"]:
-        assert table["title"] in page
-        for one in table["figures"]:
+    for name in speed.PARTS:
+        found = read_benchmark(name)
+        for one in found.figures if found else []:
             if one["target"] is not None:
                 assert shown(one["value"], one["unit"]) in page, one
-    assert content["machine"]["processor"] in page
-    assert content["command"] in page
+        for words in (found.title, found.command, found.machine["processor"]) if found else []:
+            assert words in page
 
 
 def test_without_a_measurement_no_speed_is_claimed(tmp_path: Path) -> None:
-    assert speed.read(tmp_path / "pages.json") is None
+    assert speed.read(tmp_path / "recorded.json") is None

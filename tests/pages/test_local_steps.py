@@ -1,11 +1,11 @@
 """'Train with local steps': measured figures as recorded, limits said plainly."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from templates.pages.local_steps.learning import PATH, measured
+from templates.pages.local_steps.learning import measured
+from templates.pieces.benchmark import read_benchmark
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
@@ -15,8 +15,9 @@ from training.sparse.object_store import PERMITTED_SECONDS
 def test_the_table_shows_the_recorded_figures() -> None:
     found = measured()
     assert found is not None
-    (table,) = json.loads(PATH.read_text("utf-8"))["tables"]
-    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    recorded = read_benchmark("sparse")
+    assert recorded is not None
+    values = recorded.values
     loss, sent, received = found.rows
     assert [cell.split()[0] for cell in loss[1:]] == [
         f"{values['synchronous: loss, mean']:.2f}",

@@ -7,6 +7,7 @@ import pytest
 
 from templates.pages.measurements import chaos, defence, judging, tabs
 from templates.pages.measurements.protections import BOUNDED, CLOSED, Claim
+from templates.pieces.benchmark import read_benchmark
 from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 from tools.console import ROOT
@@ -47,9 +48,10 @@ def test_a_tabs_figures_are_in_a_table_with_the_one_above_in_their_names(tmp_pat
         {"name": "WebGPU adapters", "value": 0.0, "unit": ""},
     ]
     machine = {"cores": 2, "processor": "X", "load": 9.3, "date": "2026-11-26T06:06:00+00:00"}
-    content = {"machine": machine, "tables": [{"title": "Training", "figures": figures}]}
-    (tmp_path / "tab-ways.json").write_text(json.dumps(content), "utf-8")
-    found = tabs.read("tab_ways", tmp_path)
+    part = {"title": "Training", "command": "bench", "machine": machine, "figures": figures}
+    path = tmp_path / "recorded.json"
+    path.write_text(json.dumps({"parts": {"tab_ways": part}}), "utf-8")
+    found = tabs.read("tab_ways", path)
     assert found is not None
     assert found.rows == [
         ["To a loss of 1", "95.2 s"],
@@ -58,7 +60,7 @@ def test_a_tabs_figures_are_in_a_table_with_the_one_above_in_their_names(tmp_pat
     ]
     assert "2 cores of an X" in found.machine
     assert "dated 2026-11-26" in found.source
-    assert tabs.read("tabs", tmp_path) is None
+    assert tabs.read("tabs", path) is None
 
 
 def write_measurement(path: Path) -> None:
@@ -78,14 +80,13 @@ def write_measurement(path: Path) -> None:
         for way, value in (("mean", 88.9), ("centered-clip", 263.2))
     ]
     title = "9 peers, 2 of them bad where not all are honest; 40 steps"
-    words = {"date": "2026-11-21T11:00:00+00:00"}
-    path.write_text(
-        json.dumps({"machine": words, "tables": [{"title": title, "figures": figures}]}), "utf-8"
-    )
+    machine = {"date": "2026-11-21T11:00:00+00:00"}
+    part = {"title": title, "command": "bench", "machine": machine, "figures": figures}
+    path.write_text(json.dumps({"parts": {"defence": part}}), "utf-8")
 
 
 def test_measured_figures_become_rows(tmp_path: Path) -> None:
-    path = tmp_path / "defence.json"
+    path = tmp_path / "recorded.json"
     assert defence.read(path) is None
     write_measurement(path)
     found = defence.read(path)
@@ -108,8 +109,9 @@ def test_what_was_measured_is_on_the_page(measurements: str) -> None:
 def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None:
     found = judging.read()
     assert found is not None
-    (table,) = json.loads(judging.PATH.read_text("utf-8"))["tables"]
-    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    recorded = read_benchmark("judging")
+    assert recorded is not None
+    values = recorded.values
     for attack, row in zip(judging.ATTACKS, found.rows, strict=True):
         assert row in rows_of(measurements)
         assert row[1] == f"{values[f'{attack}, not judged: held-out loss']:.2f}"
@@ -147,8 +149,9 @@ def test_what_a_sample_does_is_on_the_page_as_recorded(measurements: str) -> Non
     found = judging.read_sampled()
     assert found is not None
     assert [*judging.WAYS] == [*WAYS]
-    (table,) = json.loads(judging.SAMPLED.read_text("utf-8"))["tables"]
-    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    recorded = read_benchmark("sampled")
+    assert recorded is not None
+    values = recorded.values
     for way, row in zip(WAYS, found.rows, strict=True):
         assert row in rows_of(measurements)
         assert row[1] == f"{values[f'{way}: held-out loss']:.2f}"

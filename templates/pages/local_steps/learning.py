@@ -1,12 +1,9 @@
-"""Local steps measured beside averaging, from benchmarks/sparse.json, as table rows."""
+"""Local steps measured beside averaging, as table rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from templates.pieces.benchmark import read_benchmark
-from tools.console import ROOT
-
-PATH = ROOT / "benchmarks" / "sparse.json"
+from templates.pieces.benchmark import RECORDED, read_benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +16,9 @@ class LocalSteps:
     date: str
 
 
-def measured(path: Path = PATH) -> LocalSteps | None:
+def measured(path: Path = RECORDED) -> LocalSteps | None:
     """The newest measurement, None where there is none."""
-    found = read_benchmark(path)
+    found = read_benchmark("sparse", path)
     if found is None:
         return None
     values = found.values

@@ -35,7 +35,7 @@ def shown_rounds(rounds: sparse_links.SparseLinks | None) -> list[sparse_links.R
 
 
 def times_less(rounds: sparse_links.SparseLinks | None) -> list[float]:
-    """For each way of long-rounds.json, the times that it moves less than the 2021 run."""
+    """For each way of the part long_rounds, the times that it moves less than the 2021 run."""
     found, alone = (
         rounds.find(peers, ROUND_MBIT) if rounds else None for peers in (ROUND_PEERS, 2)
     )

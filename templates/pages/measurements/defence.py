@@ -1,14 +1,12 @@
-"""Effects of bad peers in our measurement, from benchmarks/defence.json, as table rows."""
+"""Effects of bad peers in our measurement, as table rows."""
 
 import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from templates.pieces.benchmark import read_benchmark
-from tools.console import ROOT
+from templates.pieces.benchmark import RECORDED, read_benchmark
 
-PATH = ROOT / "benchmarks" / "defence.json"
 WAYS = ("mean", "centered-clip")
 NAMES = {"mean": "Mean", "centered-clip": "CenteredClip"}
 NOT_FINITE = "not finite"
@@ -44,9 +42,9 @@ class Defence:
     date: str
 
 
-def read(path: Path = PATH) -> Defence | None:
-    """The measurements; None if the file does not exist."""
-    found = read_benchmark(path, " bad ")
+def read(path: Path = RECORDED) -> Defence | None:
+    """The measurements; None if it is not recorded."""
+    found = read_benchmark("defence", path)
     if found is None:
         return None
     figures = found.values

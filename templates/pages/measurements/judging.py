@@ -1,15 +1,12 @@
-"""Effects of bad peers in runs with local steps, from benchmarks/judging.json, as table rows."""
+"""Effects of bad peers in runs with local steps, as table rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from templates.pages.measurements.defence import in_nats
-from templates.pieces.benchmark import read_benchmark
-from tools.console import ROOT
+from templates.pieces.benchmark import RECORDED, read_benchmark
 
-PATH = ROOT / "benchmarks" / "judging.json"
-SAMPLED = ROOT / "benchmarks" / "sampled.json"
 HONEST: Final = "all honest"
 ATTACKS: Final = {
     HONEST: "None: all nine are honest",
@@ -38,9 +35,9 @@ class Judging:
     date: str
 
 
-def read(path: Path = PATH) -> Judging | None:
-    """The measurement; None if the file does not exist."""
-    found = read_benchmark(path)
+def read(path: Path = RECORDED) -> Judging | None:
+    """The measurement; None if it is not recorded."""
+    found = read_benchmark("judging", path)
     if found is None:
         return None
     values = found.values
@@ -60,9 +57,9 @@ def read(path: Path = PATH) -> Judging | None:
     return Judging(found.title, rows, found.date)
 
 
-def rejected(path: Path = PATH) -> list[tuple[str, float]]:
+def rejected(path: Path = RECORDED) -> list[tuple[str, float]]:
     """Share of the updates that were rejected, by what bad peers send; honest updates last."""
-    found = read_benchmark(path)
+    found = read_benchmark("judging", path)
     if found is None:
         return []
     bad = [
@@ -73,9 +70,9 @@ def rejected(path: Path = PATH) -> list[tuple[str, float]]:
     return [*bad, ("Honest updates", 1 - found.values[f"{HONEST}, judged: honest updates taken"])]
 
 
-def read_sampled(path: Path = SAMPLED) -> Judging | None:
-    """The measurement with a hundred volunteers; None if the file does not exist."""
-    found = read_benchmark(path)
+def read_sampled(path: Path = RECORDED) -> Judging | None:
+    """The measurement with a hundred volunteers; None if it is not recorded."""
+    found = read_benchmark("sampled", path)
     if found is None:
         return None
     rows = [

@@ -1,13 +1,11 @@
-"""Losses after longer rounds of local steps, from benchmarks/long-rounds.json."""
+"""Losses after longer rounds of local steps."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from templates.pieces.benchmark import read_benchmark
-from tools.console import ROOT
+from templates.pieces.benchmark import RECORDED, read_benchmark
 
-PATH: Final = ROOT / "benchmarks" / "long-rounds.json"
 # synchronous steps of a round, and one file for all, as benchmarks/long_rounds.py has them
 WAYS: Final = ((1, False), (8, False), (1, True), (2, True))
 
@@ -37,9 +35,9 @@ class LongRounds:
         return rows
 
 
-def read(path: Path = PATH) -> LongRounds | None:
+def read(path: Path = RECORDED) -> LongRounds | None:
     """The newest measurement, None where there is none."""
-    found = read_benchmark(path)
+    found = read_benchmark("long_rounds", path)
     if found is None:
         return None
     losses = [

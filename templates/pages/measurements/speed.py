@@ -1,14 +1,13 @@
-"""Measured speed of the pages, from benchmarks/pages.json, beside the targets."""
+"""Measured speed of the pages, beside the targets."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.console import ROOT
+from templates.pieces.benchmark import RECORDED, Benchmark, read_benchmark
 
-PATH = ROOT / "benchmarks" / "pages.json"
+PARTS = ("start", "slider", "live", "lighthouse", "weight")
 NONE = "\N{EN DASH}"
 UNKNOWN = "We have not found the cause yet."
 
@@ -70,32 +69,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The figures of one part of the benchmark."""
+    """A recorded part: its rows, and in words the command, the day and the machine."""
 
     title: str
-    part: str
+    source: str
     rows: list[Row]
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """All measurements of one run.
+    """All measurements.
 
     Attributes:
         met: targets that are met. targets: all of them.
-        machine: its processor, cores and browser, in words.
-        load: average number of programs that wanted to run when the run began; None if unknown.
-        command: repeats the run.
-        date: date of the run.
     """
 
     measurements: list[Measurement]
     met: int
     targets: int
-    machine: str
-    load: float | None
-    command: str
-    date: str
 
     @property
     def missed(self) -> list[Row]:
@@ -111,25 +102,19 @@ class Speed:
         return found
 
 
-def read(path: Path = PATH) -> Speed | None:
-    """The measurements; None if the file does not exist."""
-    if not path.exists():
-        return None
-    content = json.loads(path.read_text("utf-8"))
-    aimed = [figure for table in content["tables"] for figure in table["figures"] if _aims(figure)]
-    machine = content["machine"]
-    return Speed(
-        measurements=[
-            Measurement(table["title"], table["part"], _rows(table["figures"]))
-            for table in content["tables"]
-        ],
-        met=sum(_is_met(figure) for figure in aimed),
-        targets=len(aimed),
-        machine=f"{machine['processor']}, {machine['cores']} cores, Chromium {machine['chromium']}",
-        load=machine["load"],
-        command=content["command"],
-        date=machine["date"][:10],
-    )
+def read(path: Path = RECORDED) -> Speed | None:
+    """The measurements; None if there are none."""
+    found = [part for name in PARTS if (part := read_benchmark(name, path))]
+    aimed = [figure for part in found for figure in part.figures if _aims(figure)]
+    measurements = [Measurement(one.title, _source(one), _rows(one.figures)) for one in found]
+    met = sum(_is_met(figure) for figure in aimed)
+    return Speed(measurements, met, len(aimed)) if found else None
+
+
+def _source(part: Benchmark) -> str:
+    machine = part.machine
+    where = f"{machine['processor']}, {machine['cores']} cores, Chromium {machine['chromium']}"
+    return f"`{part.command}`, {part.date}, {where}, load {machine['load']} at the start"
 
 
 def _aims(figure: dict[str, Any]) -> bool:

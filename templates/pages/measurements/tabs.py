@@ -1,13 +1,11 @@
-"""Training in a tab: ways compared, a whole training, a real run; from files of benchmarks/."""
+"""Training in a tab: ways compared, a whole training, a real run."""
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.console import ROOT
-
-FOLDER = ROOT / "benchmarks"
+from templates.pieces.benchmark import RECORDED, read_benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +24,24 @@ class Measured:
     source: str
 
 
-def read(name: str, folder: Path = FOLDER) -> Measured | None:
-    """The measurement NAME; None if its file does not exist."""
-    path = folder / f"{name.replace('_', '-')}.json"
-    if not path.exists():
+def read(name: str, path: Path = RECORDED) -> Measured | None:
+    """The part NAME; None if it is not recorded."""
+    found = read_benchmark(name, path)
+    if found is None:
         return None
-    content = json.loads(path.read_text("utf-8"))
-    (table,) = content["tables"]
-    machine = content["machine"]
-    rows = [[name, in_words(one)] for name, one in zip(names(table), table["figures"], strict=True)]
+    machine, figures = found.machine, found.figures
+    rows = [[name, in_words(one)] for name, one in zip(names(figures), figures, strict=True)]
     words = (
         f"{machine['cores']} cores of an {machine['processor']}, which other work used, too "
         f"(load {machine['load']:.0f} at the start)"
     )
-    source = (
-        f"`benchmarks/{path.name}`, dated {machine['date'][:10]}; `python3 build.py bench {name}`"
-    )
-    return Measured(table["title"], rows, words, source)
+    return Measured(found.title, rows, words, found.source)
 
 
-def names(table: dict[str, Any]) -> list[str]:
+def names(figures: Sequence[dict[str, Any]]) -> list[str]:
     """The figures' names; one that is indented belongs to the last that is not."""
     found, above = [], ""
-    for name in (figure["name"] for figure in table["figures"]):
+    for name in (figure["name"] for figure in figures):
         above = above if name.startswith(" ") else name
         full = name if name == above else f"{above}: {name.strip()}"
         found.append(full[0].upper() + full[1:])
