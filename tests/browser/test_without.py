@@ -1,8 +1,7 @@
-"""The site when something is missing: JavaScript, Pyodide, its fast library, the root path."""
+"""The site when something is missing: JavaScript, Pyodide, its fast library."""
 
 import zipfile
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -10,7 +9,6 @@ from playwright.sync_api import Route, expect
 from calculator.catalog import GPUS, MODELS
 from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
-from tools.server import make_server
 from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
@@ -93,30 +91,18 @@ def test_a_browser_in_which_python_cannot_run_is_told_and_has_the_tables(
     assert visitor.errors == []
 
 
-def test_wasm_of_the_wrong_type_runs_all_the_same(visit: Visitor) -> None:
-    visitor = visit()
-
-    def lie(route: Route) -> None:
-        route.fulfill(response=route.fetch(), headers={"Content-Type": "text/plain"})
-
-    visitor.page.route("**/*.wasm", lie)
-    page = open_calculator(visitor, "batch_size=2")
-    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
-
-
 @pytest.mark.parametrize("script", ["calculator.js", "chunk-*.js"])
 def test_a_script_that_does_not_load_is_reported_with_a_way_to_try_again(
     visit: Visitor, script: str
 ) -> None:
     visitor = visit()
     visitor.page.route(f"**/{script}", lambda route: route.abort())
-    page = visitor.open("calculator/?batch_size=2")
+    page = visitor.open("calculator/")
     notice = page.get_by_role("alert").filter(has_text="did not load")
     expect(notice).to_be_visible()
     visitor.page.unroute(f"**/{script}")
     notice.get_by_role("button", name="Try again").click()
-    settled(page)
-    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+    page.wait_for_selector("#calculator-form[data-mounted]")
     expect(notice).to_have_count(0)
 
 
@@ -180,7 +166,9 @@ def test_a_worker_that_dies_once_is_replaced_and_says_so(visit: Visitor) -> None
     assert len(workers) == 2
 
 
-def test_without_the_fast_library_the_stock_one_is_taken(visit: Visitor) -> None:
+def test_without_the_fast_library_the_stock_one_is_taken_and_wasm_of_a_wrong_type_runs(
+    visit: Visitor,
+) -> None:
     visitor = visit()
     gone: list[str] = []
 
@@ -188,7 +176,11 @@ def test_without_the_fast_library_the_stock_one_is_taken(visit: Visitor) -> None
         gone.append(route.request.url)
         route.fulfill(status=404, body="gone")
 
+    def lie(route: Route) -> None:
+        route.fulfill(response=route.fetch(), headers={"Content-Type": "text/plain"})
+
     visitor.page.route("**/python_stdlib_bytecode.zip", refuse)
+    visitor.page.route("**/*.wasm", lie)
     page = open_calculator(visitor, "batch_size=2")
     assert gone
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
@@ -216,26 +208,3 @@ def test_a_module_that_was_left_out_is_taken_from_the_whole_library(
     page.keyboard.press("Enter")
     expect(page.locator("#model-error")).to_contain_text("did you mean 'bert-large'")
     assert any(url.endswith(whole_library) for url in visitor.requests)
-
-
-def test_the_site_works_under_any_path(
-    visit: Visitor, site: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "er").symlink_to(site, target_is_directory=True)
-    server = make_server(tmp_path, 0)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        visitor = visit(f"http://127.0.0.1:{server.server_port}/deep/er/")
-        page = visitor.open()
-        page.get_by_role("link", name="full calculator").click()
-        settled(page)
-        assert "/deep/er/calculator/" in page.url
-        strays = [url for url in visitor.requests if not url.startswith(visitor.address)]
-        assert strays == []
-        assert visitor.errors == []
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

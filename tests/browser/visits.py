@@ -50,6 +50,7 @@ class Return(Visit):
         """Go to a state of the form; only what comes then is noted."""
         self.page.unroute_all()
         self.page.set_viewport_size(USUAL)
+        self.page.emulate_media(media="null")
         if not self.page.url.startswith(self.address):
             super().open(ELSEWHERE)
         self._follow(ELSEWHERE, ", ".join(FORMS), "detached")
