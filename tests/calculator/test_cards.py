@@ -108,19 +108,6 @@ def test_memory_capability_and_rates_are_those_of_the_documents(
     assert (peaks.fp32, peaks.tf32, peaks.fp16, peaks.bf16) == pytest.approx(rates)
 
 
-def test_the_context_of_a_t4_is_the_measured_one() -> None:
-    # fitcheck-llm 0.3.1: `cuda_context` of all 57 steps on a T4
-    assert CARDS["t4"].context == 147_718_144
-    assert "CUDA 12.8" in CARDS["t4"].context_source
-    assert CARDS["a100-80"].context_source == "assumed"
-
-
-def test_macos_lends_the_gpu_what_llama_cpp_prints() -> None:
-    # recommendedMaxWorkingSetSize in MB of 10^6 bytes: 11453.25 of 16 GB, 51539.61 of 64 GB
-    for name, megabytes in (("m1-16", 11_453.25), ("m1-max-64", 51_539.61)):
-        assert CARDS[name].memory / 1e6 == pytest.approx(megabytes, abs=1)
-
-
 @pytest.mark.parametrize(
     ("text", "size", "name"),
     [

@@ -28,10 +28,6 @@ def test_every_option_is_on_the_command_line() -> None:
         assert all(name in text for name, _ in option.choices)
 
 
-def test_no_option_means_the_defaults() -> None:
-    assert parsed([]) == Plan()
-
-
 @pytest.mark.parametrize(
     ("words", "plan"),
     [
@@ -46,11 +42,6 @@ def test_no_option_means_the_defaults() -> None:
 )
 def test_words_mean_what_they_say(words: str, plan: dict[str, object]) -> None:
     assert parsed(words.split()) == Plan.parse(plan)
-
-
-def test_the_shortest_command_names_the_model_alone() -> None:
-    command = command_for(MODELS["gpt2-s"], Plan())
-    assert command == "python -m calculator estimate gpt2-s"
 
 
 @given(cases(catalog_only=True))

@@ -30,11 +30,6 @@ def test_an_optimizer_of_trainer_is_what_it_stands_for(name: str) -> None:
     assert Plan.parse({"optimizer": name}) == OPTIMIZERS[name]
 
 
-def test_what_is_given_beside_a_word_stays() -> None:
-    plan = Plan.parse({"optimizer": "adamw_8bit", "optimizer_bits": "32", "batch_size": 4})
-    assert plan == Plan(optimizer_bits=32, batch_size=4)
-
-
 @pytest.mark.parametrize(
     ("field", "typed", "meant"),
     [

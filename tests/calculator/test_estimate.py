@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import MODELS, find_gpu, find_model, groups
+from calculator.errors import InputError
 from calculator.estimate import (
     OF_ACTIVATIONS,
     Totals,
@@ -18,7 +19,7 @@ from calculator.estimate import (
 from calculator.hf_config import from_config
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import _known, record
-from calculator.plan import Attention, Checkpointing, Plan, Precision
+from calculator.plan import Checkpointing, Plan, Precision
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import statics
@@ -31,12 +32,8 @@ def memories(report: Report) -> list[Memory]:
     return [*report.phases.values(), report.ram]
 
 
-def test_the_total_is_the_sum_of_the_parts() -> None:
-    assert Memory(1, 20, 300, 4000, 50_000).total == 54_321
-
-
 @given(cases())
-@examples(12)
+@examples(8)
 def test_the_peak_is_the_highest_phase_and_no_part_is_negative(case: Case) -> None:
     report = case.report
     assert list(report.phases) == list(Phase)
@@ -47,30 +44,7 @@ def test_the_peak_is_the_highest_phase_and_no_part_is_negative(case: Case) -> No
 
 
 @given(cases())
-@examples(12)
-def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
-    value = case.report.as_json()
-    assert list(value) == [
-        *("version", "model", "plan", "evidence", "parameters", "trainable_parameters", "gpu"),
-        *("ram", "phases", "transfer", "paged", "collectives", "seconds", "notes"),
-    ]
-    assert value["version"] == 3
-    assert value["model"] == case.architecture.name
-    assert set(value["plan"]) == {*Plan.options(), "gpu"}
-    assert set(value["gpu"]) == {
-        *("peak", "phase", "parts", "allocated", "reserved", "used", "overhead", "low", "high")
-    }
-    assert set(value["ram"]) == {"peak", "parts"}
-    assert set(value["transfer"]) == {"to_ram", "to_gpu"}
-    assert [phase["name"] for phase in value["phases"]] == [
-        *("forward", "loss", "backward", "update")
-    ]
-    assert all(set(phase) == {"name", "gpu", "parts"} for phase in value["phases"])
-    assert all(isinstance(note, str) for note in value["notes"])
-
-
-@given(cases())
-@examples(12)
+@examples(8)
 def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) -> None:
     value = case.report.as_json()
     assert sum(value["gpu"]["parts"].values()) == value["gpu"]["peak"]
@@ -88,7 +62,7 @@ def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) ->
 
 
 @given(cases())
-@examples(25)
+@examples(8)
 def test_totals_are_those_of_the_report_and_none_where_the_least_does_not_fit(case: Case) -> None:
     expected = Totals(case.report.gpu.total, case.report.ram.total)
     bytes_needed = least(case.architecture, case.plan)
@@ -99,15 +73,18 @@ def test_totals_are_those_of_the_report_and_none_where_the_least_does_not_fit(ca
 
 
 ONE_OF_EACH_TYPE = {model.family: model for members in groups().values() for model in members}
+UNDER: tuple[dict[str, object], ...] = (
+    {},
+    {"precision": "half", "batch_size": 2},
+    {"precision": "fp32"},
+)
 
 
-@pytest.mark.parametrize("family", ONE_OF_EACH_TYPE)
-def test_no_step_is_given_up_that_fits(family: str) -> None:
-    model = ONE_OF_EACH_TYPE[family]
-    for options in ({}, {"precision": "half", "batch_size": 2}, {"precision": "fp32"}):
-        plan = Plan.parse({**options, "checkpointing": "full"})
+def test_no_step_is_given_up_that_fits() -> None:
+    for place, model in enumerate(ONE_OF_EACH_TYPE.values()):
+        plan = Plan.parse({**UNDER[place % len(UNDER)], "checkpointing": "full"})
         found = totals(model, plan)
-        assert totals_within(model, plan, found.gpu.__ge__) == found
+        assert totals_within(model, plan, found.gpu.__ge__) == found, model.name
 
 
 def test_logits_that_do_not_fit_are_seen_without_recording_the_step() -> None:
@@ -127,7 +104,7 @@ MORE = st.sampled_from([1, 2, 63, 500])
 
 
 @given(cases(), MORE)
-@examples(10)
+@examples(6)
 def test_more_sequences_never_need_less(case: Case, more: int) -> None:
     larger = case.but(batch_size=case.plan.batch_size + more)
     assert larger.report.gpu.total >= case.report.gpu.total
@@ -135,7 +112,7 @@ def test_more_sequences_never_need_less(case: Case, more: int) -> None:
 
 
 @given(cases(), MORE)
-@examples(10)
+@examples(6)
 def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
     if case.architecture.family == "dalle":
         return
@@ -145,7 +122,7 @@ def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
 
 
 @given(cases(sharing_groups=None), st.integers(1, 60))
-@examples(10)
+@examples(6)
 def test_more_layers_never_need_less(case: Case, more: int) -> None:
     model = case.architecture
     deeper = dataclasses.replace(
@@ -162,7 +139,7 @@ def kept(case: Case) -> int:
 
 
 @given(cases(precision="fp32", checkpointing="none", reversible=False))
-@examples(10)
+@examples(6)
 def test_checkpointing_never_keeps_more(case: Case) -> None:
     everything = kept(case)
     assert kept(case.but(checkpointing="selective")) <= everything
@@ -172,41 +149,9 @@ def test_checkpointing_never_keeps_more(case: Case) -> None:
 
 
 @given(cases(precision="fp32", sharing_groups=None, checkpointing="none"))
-@examples(10)
+@examples(6)
 def test_sharing_never_changes_what_is_kept(case: Case) -> None:
     assert kept(case.but(sharing_groups=1)) == kept(case.but(sharing_groups=2)) == kept(case)
-
-
-@given(cases(), st.sampled_from(["adam", "momentum", "lamb", "lion"]))
-@examples(10)
-def test_8_bit_states_are_never_larger(case: Case, optimizer: str) -> None:
-    fewer, more = (
-        case.but(optimizer=optimizer, optimizer_bits=bits).report.phases[Phase.UPDATE]
-        for bits in (8, 32)
-    )
-    assert fewer.optimizer <= more.optimizer
-    assert fewer.total <= more.total
-
-
-@given(cases(offload="none"))
-@examples(10)
-def test_offload_moves_the_states_from_the_gpu_to_ram(case: Case) -> None:
-    here, there = case.report, case.but(offload="optimizer").report
-    assert there.gpu.total <= here.gpu.total
-    assert (there.gpu.optimizer, here.ram.total, here.to_ram, here.to_gpu) == (0, 0, 0, 0)
-    masters = there.ram.weights if case.plan.precision == "mixed" else 0
-    assert there.ram.optimizer + masters == here.phases[Phase.UPDATE].optimizer
-    assert there.to_ram > 0
-    assert there.to_gpu >= there.to_ram
-
-
-@given(cases(reversible=False, checkpointing="none", precision="fp32"))
-@examples(10)
-def test_reversible_layers_keep_no_more_than_two_streams_whatever_the_depth(case: Case) -> None:
-    model = case.architecture
-    deeper = dataclasses.replace(model, layers=20, decoder_layers=20 if model.decoder_layers else 0)
-    plan = dataclasses.replace(case.plan, reversible=True, sharing_groups=None)
-    assert kept(Case(deeper, plan)) == kept(Case(model, plan))
 
 
 @given(st.lists(cases(), min_size=2, max_size=4))
@@ -225,32 +170,6 @@ def test_what_comes_on_top_is_never_mixed_in() -> None:
     assert estimate(MODELS["gpt2-s"], Plan().on(find_gpu("h100"))).gpu == report.gpu
 
 
-def test_accumulation_keeps_gradients_through_the_step() -> None:
-    once, twice = (estimate(MODELS["gpt2-s"], Plan(accumulation=n)) for n in (1, 2))
-    gradients = once.phases[Phase.UPDATE].gradients
-    assert once.phases[Phase.FORWARD].gradients == 0
-    assert twice.phases[Phase.FORWARD].gradients == gradients
-    assert estimate(MODELS["gpt2-s"], Plan(accumulation=8)).gpu == twice.gpu
-
-
-def test_gpt_j_says_that_eager_attention_is_counted() -> None:
-    eager = estimate(MODELS["gpt-j-6b"], Plan(attention="eager"))  # type: ignore[arg-type]
-    sdpa = estimate(MODELS["gpt-j-6b"])
-    assert sdpa.phases == eager.phases
-    assert any("eager" in note for note in sdpa.notes)
-    assert not any("eager" in note for note in eager.notes)
-
-
-def test_t5_says_from_which_transformers_on_its_sdpa_is_counted() -> None:
-    for name in ("t5-large", "google/mt5-small"):
-        model = find_model(name)
-        assert any("transformers 5.20" in note for note in estimate(model).notes)
-        eager = estimate(model, Plan(attention=Attention.EAGER))
-        assert not any("transformers 5.20" in note for note in eager.notes)
-    bart = find_model("facebook/bart-base")
-    assert not any("transformers 5.20" in note for note in estimate(bart).notes)
-
-
 def test_packed_weights_without_experts_say_what_packed_experts_would_take() -> None:
     # Mixtral's paper: 32 layers, 8 experts of 3 matrices, 4,096 x 14,336; qlora's section 3: 0.5
     # bytes an element and 4 for a block of 64
@@ -266,22 +185,23 @@ def test_packed_weights_without_experts_say_what_packed_experts_would_take() -> 
     assert f"{packed:.1f} GiB" in note
 
 
-@pytest.mark.parametrize("name", ["bert-base", "gpt2-s", "t5-small", "gpt-j-6b", "dalle-12b"])
-def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: str) -> None:
+@pytest.mark.parametrize("name", ["gpt2-s", "gpt-j-6b", "dalle-12b"])
+@pytest.mark.parametrize("precision", [Precision.AMP, Precision.HALF])
+def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(
+    name: str, precision: Precision
+) -> None:
     # real GPT-2 with reversible layers has the same bytes in each phase with full checkpointing;
     # with selective checkpointing its backward pass needs 2 % less (gpt2-m, amp) to 2 % more (half)
     model = replace(MODELS[name], layers=3)
-    for precision in Precision:
-        for attention in attention_kernels(model, precision):
-            for batch_size in (1, 2):
-                plan = Plan(batch_size, precision=precision, attention=attention, reversible=True)
-                plain = estimate(model, plan)
-                for checkpointing in (Checkpointing.FULL, Checkpointing.SELECTIVE):
-                    report = estimate(model, replace(plan, checkpointing=checkpointing))
-                    said = any("checkpointing changes nothing" in note for note in report.notes)
-                    acts = any("checkpointing acts only" in note for note in report.notes)
-                    assert (said, acts) == ((checkpointing is Checkpointing.FULL), not said)
-                    assert report.phases == plain.phases or acts
+    for attention in attention_kernels(model, precision):
+        plan = Plan(precision=precision, attention=attention, reversible=True)
+        plain = estimate(model, plan)
+        for checkpointing in (Checkpointing.FULL, Checkpointing.SELECTIVE):
+            report = estimate(model, replace(plan, checkpointing=checkpointing))
+            said = any("checkpointing changes nothing" in note for note in report.notes)
+            acts = any("checkpointing acts only" in note for note in report.notes)
+            assert (said, acts) == ((checkpointing is Checkpointing.FULL), not said)
+            assert report.phases == plain.phases or acts
 
 
 def test_a_sequence_is_as_long_as_many_train_with_or_the_models_longest() -> None:
@@ -295,7 +215,7 @@ def test_a_sequence_is_as_long_as_many_train_with_or_the_models_longest() -> Non
 
 
 @given(cases(), cases())
-@examples(30)
+@examples(15)
 def test_what_lives_through_a_step_depends_on_no_other_options(case: Case, other: Case) -> None:
     drawn = resolve(other.architecture, other.plan)
     free = {name: getattr(drawn, name) for name in OF_ACTIVATIONS}
@@ -306,3 +226,11 @@ def test_what_lives_through_a_step_depends_on_no_other_options(case: Case, other
     tensors = parameter_tensors(case.architecture, changed)
     fresh = statics(tensors, buffer_bytes(case.architecture, changed), changed)
     assert static_of(case.architecture, resolved)[0] == fresh
+
+
+@pytest.mark.parametrize("model", ["bert-base", "t5-small", "dalle-together"])
+def test_a_step_that_leaves_a_setting_out_is_not_counted_as_one_without(model: str) -> None:
+    plain = Plan(batch_size=2)
+    estimate(find_model(model), plain)  # its recorded step must not answer for the other
+    with pytest.raises(InputError, match=r"chunked_loss = 'torch'.*carries it out"):
+        estimate(find_model(model), replace(plain, chunked_loss="torch"))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.estimate import estimate
-from calculator.evidence import Evidence, State, pairs_of, state_of
+from calculator.evidence import State, pairs_of, state_of
 from calculator.plan import Plan
 
 OWN = [frozenset(), frozenset({"a"}), frozenset({"b"}), frozenset({"c"})]
@@ -25,10 +25,6 @@ def test_the_state_follows_from_what_was_measured_together(words: str, state: St
     assert state_of(frozenset(words), OWN, PAIRS) is state
 
 
-def test_a_family_without_measurements_is_estimated() -> None:
-    assert state_of(frozenset(), [], frozenset()) is State.ESTIMATED
-
-
 def test_the_usual_plan_of_a_family_was_measured() -> None:
     found = estimate(find_model("meta-llama/Llama-3.1-8B"), Plan()).evidence
     assert found.state is State.MEASURED
@@ -43,10 +39,3 @@ def test_sizes_change_no_evidence() -> None:
         for gpus, batch in (("2", "1"), ("64", "8"))
     )
     assert one.evidence == other.evidence
-
-
-def test_an_answer_that_was_not_measured_says_what_random_plans_showed() -> None:
-    words = Evidence(State.COMPOSED, 112, 0.005).words
-    assert "not measured together on this family" in words
-    assert "112 random plans" in words
-    assert "98 in 100 were within 0.50%" in words

@@ -46,12 +46,6 @@ def test_where_nothing_fits_the_rows_lead_nowhere() -> None:
     }
 
 
-def test_a_model_of_one_length_has_one_row() -> None:
-    (row,) = rows(model="dalle-together", gpu="a100-80")
-    assert row["here"]
-    assert row["share"] == 1
-
-
 def test_the_length_that_is_there_stays_in_the_address() -> None:
     (row,) = (row for row in rows(model="bert-base", sequence_length="200") if row["here"])
     assert dict(parse_qsl(row["query"]))["sequence_length"] == "200"

@@ -1,16 +1,11 @@
 from calculator.__main__ import build_parser
-from calculator.groups import ELSEWHERE, GROUPS, OTHERS, grouped, names_elsewhere
+from calculator.groups import ELSEWHERE, GROUPS, grouped, names_elsewhere
 from calculator.plan import Plan
 
 
 def test_every_option_is_in_one_group() -> None:
     found = [option.field for _, options in grouped(Plan.options()) for option in options]
     assert sorted(found) == sorted(Plan.options())
-
-
-def test_an_option_of_no_group_comes_last_and_is_not_lost() -> None:
-    options = {"new": Plan.options()["gpus"], "gpus": Plan.options()["gpus"]}
-    assert [title for title, _ in grouped(options)] == ["Many GPUs", OTHERS]
 
 
 def test_help_shows_the_groups_and_the_names_of_other_libraries() -> None:

@@ -77,47 +77,6 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     TopologicalSorter({module: internal(module) for module in MODULES}).prepare()
 
 
-@pytest.mark.parametrize(
-    ("lower", "higher"),
-    [
-        ("architecture", "models.model"),
-        ("plan", "resolution"),
-        ("models.registry", "resolution"),
-        ("resolution", "estimate"),
-        ("tensors", "parameters"),
-        ("tensors", "states"),
-        ("states", "estimate"),
-        ("autograd.sizes", "autograd.ledger"),
-        ("autograd.ledger", "autograd.graph"),
-        ("autograd.graph", "autograd.tape"),
-        ("autograd.graph", "autograd.operations"),
-        ("autograd.operations", "layers.basic"),
-        ("layers.stack", "models.bert"),
-        ("models.bert", "models.registry"),
-        ("peaks.runs", "peaks.chunks"),
-        ("peaks.chunks", "peaks.timeline"),
-        ("peaks.chunks", "peaks.passes"),
-        ("peaks.passes", "peaks.trace"),
-        ("peaks.timeline", "estimate"),
-        ("estimate", "protocol"),
-        ("estimate", "__main__"),
-        ("commandline", "__main__"),
-    ],
-)
-def test_imports_go_one_way(lower: str, higher: str) -> None:
-    assert f"calculator.{lower}" in reachable(f"calculator.{higher}")
-    assert f"calculator.{higher}" not in reachable(f"calculator.{lower}")
-
-
-def test_the_swarm_stands_apart() -> None:
-    swarm = {module for module in MODULES if module.startswith("calculator.swarm.")}
-    assert swarm
-    for module in swarm:
-        assert internal(module) <= {*swarm, "calculator.errors", "calculator.tensors"}
-    for module in MODULES.keys() - swarm - {"calculator.protocol"}:
-        assert not internal(module) & swarm
-
-
 def test_only_the_command_line_and_the_protocol_stand_on_top() -> None:
     doors = {"calculator.protocol", "calculator.__main__"}
     for module in MODULES.keys() - doors:

@@ -83,46 +83,8 @@ def test_the_width_is_time_with_round_marks(state: dict[str, str]) -> None:
         assert all(x <= point["x"] + 0.01 for x in before)
 
 
-def test_a_step_without_seconds_counts_operations() -> None:
-    found = drawn(model="t5-small", offload="optimizer")
-    assert found["times"] == []
-    assert {point["time"] for point in found["points"]} == {""}
-    assert "operations" in found["note"]
-    assert " ms" not in found["note"]
-
-
-def test_one_of_several_micro_batches_is_said_to_be_one() -> None:
-    note = drawn(model="gpt2-s", accumulation="4")["note"]
-    assert "one of 4 micro-batches, and the update." in note
-
-
 def test_a_limit_far_above_the_curve_is_left_out() -> None:
     assert drawn(model="gpt2-s", gpu="h100")["limit"] is None
     limit = drawn(model="gpt2-s", gpu_memory="3")["limit"]
     assert limit["text"] == "GPU: 3.00 GiB"
     assert 0 < limit["y"] <= 1
-
-
-def test_a_state_that_cannot_be_gets_its_error() -> None:
-    question = {"id": 1, "method": "curve", "params": {"model": "gpt2-s", "target_length": "8"}}
-    answer = json.loads(handle(json.dumps(question)))
-    assert answer["error"]["field"] == "target_length"
-
-
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
-def test_micro_batches_that_take_turns_are_one_stretch(schedule: str) -> None:
-    state = {
-        "model": "meta-llama/Llama-3.1-8B",
-        "sequence_length": "128",
-        "accumulation": "4",
-        "pipeline_parallel": "4",
-        "pipeline_schedule": schedule,
-        "precision": "half",
-    }
-    found = drawn(**state)
-    places = [point["x"] for point in found["points"]]
-    assert places == sorted(places)
-    assert found["phases"][-1]["name"] == "update"
-    assert len(found["summary"]) == len({line.partition(":")[0] for line in found["summary"]})
-    assert found["phases"][-1]["end"] == pytest.approx(1, abs=1e-4)
-    assert all(before["end"] == after["start"] for before, after in pairwise(found["phases"]))

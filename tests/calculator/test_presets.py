@@ -5,7 +5,6 @@ import pytest
 from calculator.__main__ import main
 from calculator.cards import CARDS
 from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.page.states import chosen, read_state
 from calculator.plan import Plan
 from calculator.presets import Preset, beside, plan_with
@@ -41,20 +40,10 @@ def test_a_card_without_bf16_computes_in_fp16(preset: Preset) -> None:
     )
 
 
-def test_full_training_in_fp16_scales_its_loss() -> None:
-    assert resolved("t4", preset="full").gradient_scaler
-    assert not resolved("rtx-4090", preset="full").gradient_scaler
-
-
 def test_adapters_leave_out_experts_that_peft_fuses() -> None:
     # the linear layers of transformers' Qwen3MoeAttention
     targets = plan_with(EXPERTS, ADA, {"preset": "lora"}).lora_targets
     assert set(targets.split(",")) == {"q_proj", "k_proj", "v_proj", "o_proj"}
-
-
-def test_what_is_given_goes_before_the_preset() -> None:
-    plan = plan_with(QWEN, ADA, {"preset": "lora", "lora": "8", "checkpointing": "none"})
-    assert (plan.lora, plan.checkpointing, plan.optimizer_bits) == (8, "none", 8)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +57,6 @@ def test_what_is_given_goes_before_the_preset() -> None:
 )
 def test_another_choice_takes_along_what_only_serves_the_presets(given: dict[str, object]) -> None:
     resolve(QWEN, plan_with(QWEN, T4, given))  # refused with the 8 bits, 4 bits or the scaler
-
-
-def test_an_unknown_preset_is_named() -> None:
-    with pytest.raises(InputError, match="preset"):
-        plan_with(QWEN, ADA, {"preset": "qlor"})
 
 
 def test_llama_3_1_8b_fits_a_free_t4_by_qlora_alone() -> None:

@@ -15,14 +15,13 @@ from calculator.commandline import plan_from
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.page.answer import answer
-from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
+from calculator.page.states import DEFAULT_GPU
 from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
 from calculator.planner.run import Run
 from calculator.planner.verdict import describe_verdict
 from calculator.protocol import handle
-from calculator.resolution import resolve, without_techniques
-from calculator.units import GiB, format_bytes
+from calculator.resolution import resolve
 from tests.calculator.plans import Case, cases, examples
 
 
@@ -37,19 +36,13 @@ def params(case: Case) -> dict[str, Any]:
     return {"model": case.architecture.name, **texts}
 
 
-@pytest.mark.parametrize("question", [0, 41, "seven", None, 2**53])
-@pytest.mark.parametrize("method", ["answer", "nothing"])
-def test_an_answer_and_an_error_carry_the_questions_id(question: object, method: str) -> None:
-    assert ask(method, question=question)["id"] == question
-
-
 def on_the_page(case: Case) -> Case:
     """The case on the card that the page shows first."""
     return Case(case.architecture, case.plan.on(find_gpu(DEFAULT_GPU)))
 
 
 @given(cases(catalog_only=True))
-@examples(8)
+@examples(4)
 def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
     for method, shown in (("answer", on_the_page(case)), ("estimate", case)):
         value = ask(method, params(case))["value"]
@@ -58,14 +51,14 @@ def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(8)
+@examples(4)
 def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
     value = answer(params(case))
     assert answer(dict(parse_qsl(value["query"]))) == value
 
 
 @given(cases(catalog_only=True))
-@examples(8)
+@examples(4)
 def test_the_command_shown_gives_the_same_report(case: Case) -> None:
     value = answer(params(case))
     arguments = build_parser().parse_args(shlex.split(value["command"])[3:])
@@ -76,17 +69,7 @@ def test_the_command_shown_gives_the_same_report(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(8)
-def test_the_baseline_is_the_same_step_without_techniques(case: Case) -> None:
-    value = answer(params(case))
-    plan = on_the_page(case).plan
-    plain = estimate(case.architecture, without_techniques(case.architecture, plan))
-    assert value["baseline"]["gpu"]["peak"] == plain.gpu.total
-    assert value["baseline"]["plan"]["batch_size"] == case.plan.batch_size
-
-
-@given(cases(catalog_only=True))
-@examples(8)
+@examples(4)
 def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Case) -> None:
     value = answer(params(case))
     used = {saving["option"] for saving in value["savings"]}
@@ -105,25 +88,7 @@ def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Cas
 
 
 @given(cases(catalog_only=True))
-@examples(5)
-def test_figures_are_the_sizes_as_people_read_them(case: Case) -> None:
-    value = answer(params(case))
-    figures = value["figures"]
-    assert figures["report.parameters"] == f"{value['report']['parameters']:,}"
-    for side in ("report", "baseline"):
-        gpu = value[side]["gpu"]
-        assert figures[f"{side}.gpu.peak"] == format_bytes(gpu["peak"])
-        assert figures[f"exact.{side}.gpu.peak"] == f"{gpu['peak']:,} B"
-        for part, size in gpu["parts"].items():
-            assert figures[f"{side}.gpu.parts.{part}"] == format_bytes(size)
-    for number, phase in enumerate(value["report"]["phases"]):
-        assert figures[f"report.phases.{number}.gpu"] == format_bytes(phase["gpu"])
-    for number, saving in enumerate(value["savings"]):
-        assert figures[f"savings.{number}.gpu"] == format_bytes(saving["gpu"])
-
-
-@given(cases(catalog_only=True))
-@examples(8)
+@examples(4)
 def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
     value = answer(params(case))
     report = on_the_page(case).report
@@ -134,7 +99,7 @@ def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
 
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
-@examples(8)
+@examples(4)
 def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
     need = need_of(judged(case.architecture, case.plan.on(gpu)))
@@ -177,12 +142,6 @@ def test_a_pinned_state_that_cannot_be_is_named(pin: str) -> None:
     assert pin == "model=t5-small&x" or found["kind"] == "error"
 
 
-def test_a_card_can_be_given_by_its_memory() -> None:
-    value = answer({"gpu_memory": "12.5", "gpu": "t4"})
-    assert value["gpu"]["memory"] == 12.5 * GiB
-    assert dict(parse_qsl(value["query"])) == {"model": DEFAULT_MODEL, "gpu_memory": "12.5"}
-
-
 GIVEN = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}
 
 
@@ -218,18 +177,6 @@ def test_a_mistake_in_a_config_json_is_named_beside_its_field(
     assert (error["type"], error["field"], error["value"]) == ("InputError", "config", named)
     assert rule in error["rule"]
     assert error["message"].isprintable()
-
-
-def test_a_config_of_a_million_layers_has_a_baseline_and_savings() -> None:
-    text = json.dumps({**GIVEN, "n_layer": 1_000_000})
-    value = ask("answer", {"config": text, "checkpointing": "full"})["value"]
-    assert value["savings"][0]["gpu"] > 0
-
-
-def test_an_address_names_its_model_and_one_that_names_none_keeps_its_meaning() -> None:
-    value = answer({})
-    assert value["query"] == f"model={DEFAULT_MODEL}"
-    assert (value["report"]["model"], value["gpu"]["key"]) == (DEFAULT_MODEL, DEFAULT_GPU)
 
 
 @given(cases(catalog_only=True))
@@ -344,7 +291,6 @@ LIKELY = st.sampled_from(
         *(True, False, 1e-320, 1e300, [8, 4, 1], [1e-320, 0, 20], [{"x": 1, "y": 1e6}]),
     ]
 )
-METHODS = st.sampled_from(["answer", "advise", "estimate", "plan"])
 QUESTIONS = st.fixed_dictionaries(
     {},
     optional={
@@ -356,7 +302,7 @@ QUESTIONS = st.fixed_dictionaries(
 
 
 @given(QUESTIONS | VALUES)
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_any_question_gets_a_result_or_an_error_of_one_line(question: Any) -> None:
     began = time.process_time()
     found = strict(handle(json.dumps(question)))
@@ -366,14 +312,6 @@ def test_any_question_gets_a_result_or_an_error_of_one_line(question: Any) -> No
         assert found["error"]["type"] == "InputError"
         assert found["error"]["message"].isprintable()
         assert len(found["error"]["message"]) < 1200
-
-
-@given(st.text(max_size=60))
-@settings(max_examples=100, deadline=None, derandomize=True)
-def test_any_text_gets_an_error_of_one_line(text: str) -> None:
-    message = strict(handle(text))["error"]["message"]
-    assert message.isprintable()
-    assert len(message) < 1200
 
 
 @pytest.mark.parametrize(
@@ -390,22 +328,3 @@ def test_a_mistake_of_ours_is_not_blamed_on_the_visitor(
     assert (error["type"], error["field"]) == ("InternalError", None)
     assert "unsupported operand" not in error["message"]
     assert "unsupported operand" in capsys.readouterr().err  # the trace is for us
-
-
-def test_the_table_has_a_row_for_each_model() -> None:
-    rows = ask("models")["value"]
-    assert [row["name"] for row in rows] == list(MODELS)
-    for row in rows:
-        report = estimate(MODELS[row["name"]])
-        assert row["parameters"] == f"{report.parameters:,}"
-        assert row["peak"] == format_bytes(report.gpu.total)
-
-
-def test_the_choices_are_those_of_options_and_catalog() -> None:
-    value = ask("describe")["value"]
-    assert [option["field"] for option in value["options"]] == list(Plan.options())
-    assert value["options"][0] == json.loads(json.dumps(Plan.options()["batch_size"].as_json()))
-    names = [model["name"] for model in value["models"]]
-    assert names[:2] == ["bert-base", "bert-large"]
-    assert set(MODELS) <= set(names)
-    assert [gpu["name"] for gpu in value["gpus"]] == list(GPUS)

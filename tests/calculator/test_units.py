@@ -2,13 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.units import GiB, KiB, MiB, format_bytes, format_count
+from calculator.units import GiB, KiB, MiB, format_bytes
 
 UNITS = {"B": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB, "TiB": 2**40, "PiB": 2**50}
-
-
-def test_units_are_powers_of_two() -> None:
-    assert (KiB, MiB, GiB) == (1024, 1_048_576, 1_073_741_824)
 
 
 @pytest.mark.parametrize(
@@ -35,11 +31,6 @@ def test_what_is_shown_is_the_size_to_three_digits(size: int) -> None:
     assert len(number.replace(".", "")) <= 3
 
 
-@given(st.integers(1, 2**59))
-def test_a_negative_size_is_shown_as_its_opposite_with_a_sign(size: int) -> None:
-    assert format_bytes(-size) == "-" + format_bytes(size)
-
-
 @given(st.integers(0, 2**59), st.integers(0, 2**59))
 def test_a_larger_size_never_reads_smaller(one: int, other: int) -> None:
     def shown(size: int) -> float:
@@ -50,6 +41,6 @@ def test_a_larger_size_never_reads_smaller(one: int, other: int) -> None:
     assert shown(low) <= shown(high)
 
 
-@given(st.integers(0, 10**15))
-def test_a_count_keeps_every_digit(count: int) -> None:
-    assert int(format_count(count).replace(",", "")) == count
+@given(st.integers(1, 2**59))
+def test_a_negative_size_is_shown_as_its_opposite_with_a_sign(size: int) -> None:
+    assert format_bytes(-size) == "-" + format_bytes(size)

@@ -43,11 +43,6 @@ def test_no_card_is_taken_for_better_than_those_that_were_timed(name: str) -> No
     assert share_of_peak(find_card(name), FITTED.energy) <= max(tried)
 
 
-def test_a_card_of_unknown_process_gets_the_mean_of_those_timed() -> None:
-    tried = shares_tried(FITTED.energy)
-    assert share_of_peak(find_card("rtx-3090"), FITTED.energy) == pytest.approx(sum(tried) / 3)
-
-
 def test_a_card_without_published_rates_is_refused() -> None:
     with pytest.raises(InputError, match="no published peaks"):
         seconds(NOTHING, replace(T4, bandwidth=0.0), PERFECT)

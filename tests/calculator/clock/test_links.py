@@ -7,8 +7,7 @@ import pytest
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE
 from calculator.cards import find_card
 from calculator.clock import Work, seconds
-from calculator.clock.law import FITTED
-from calculator.clock.links import REACHED, Traffic, link_of, network_of, traffic
+from calculator.clock.links import REACHED, Traffic, link_of, traffic
 from calculator.plan import Plan
 from calculator.techniques.collectives import SEND, Collective, Group
 
@@ -59,14 +58,6 @@ def test_stages_are_in_one_machine_where_they_fit_into_it() -> None:
     assert traffic([sent], wide) == Traffic(far=5)
 
 
-def test_exchanges_that_are_waited_for_add_their_seconds() -> None:
-    busy = replace(NOTHING, narrow=10**15)
-    alone = seconds(busy, A100)
-    assert network_of(A100) == 25 * GIGA  # 200 Gbit/s
-    waited = replace(busy, waited=Traffic(far=25 * GIGA * REACHED))
-    assert seconds(waited, A100, FITTED) == pytest.approx(alone + 1)
-
-
 def test_overlapped_exchanges_take_what_is_left_after_the_products() -> None:
     busy = replace(NOTHING, narrow=10**15)
     alone = seconds(busy, A100)
@@ -74,8 +65,3 @@ def test_overlapped_exchanges_take_what_is_left_after_the_products() -> None:
     assert seconds(replace(busy, overlapped=hidden), A100) == pytest.approx(alone)
     half = replace(busy, overlapped=hidden, overlap=0.5)
     assert seconds(half, A100) == pytest.approx(1.5 * alone)
-
-
-def test_a_bubble_makes_a_step_longer() -> None:
-    busy = replace(NOTHING, narrow=10**15)
-    assert seconds(replace(busy, bubble=0.25), A100) == pytest.approx(1.25 * seconds(busy, A100))

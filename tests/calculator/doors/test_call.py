@@ -198,11 +198,6 @@ def test_an_expression_has_the_value_that_the_text_gives(expression: str, value:
     assert read_calls(text)["per_device_train_batch_size"] == value
 
 
-def test_other_adapters_are_named() -> None:
-    found = read_calls("peft = AdaLoraConfig(r=4); SFTConfig()")
-    assert found["adapter_class"] == "AdaLoraConfig"
-
-
 def test_a_model_that_the_command_line_names_has_to_be_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,6 @@ from calculator.doors.table import Table, in_words, read_keys
 from calculator.errors import InputError
 from tests.calculator.plans import examples
 
-ROOT = Path(__file__).parents[3]
 FILES = Path(__file__).parent / "files"
 Captured = pytest.CaptureFixture[str]
 
@@ -153,23 +152,14 @@ def test_files_of_one_run_go_together(capsys: Captured) -> None:
     assert plan["precision"] == "mixed"  # DeepSpeed keeps fp32 masters of 16-bit weights
 
 
-def test_two_trainings_are_two_runs(capsys: Captured) -> None:
-    names = [str(FILES / name) for name in ("trl.yaml", "llamafactory.yaml")]
-    answer = json.loads(checked(capsys, *names, "--gpu", "80GiB", "--json")[1])
-    assert [run["model"] for run in answer["runs"]] == ["Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-0.5B"]
-
-
 @pytest.mark.parametrize(
     ("name", "gpu"),
     [
         ("axolotl.yml", "12GiB"),
-        ("llamafactory.yaml", "12GiB"),
-        ("torchtune.yaml", "4GiB"),
         ("torchtitan.toml", "24GiB"),
         ("trl.yaml", "16GiB"),
         ("program.py", "12GiB"),
         ("swift.sh", "10GiB"),
-        ("torchrun.sh", "12GiB"),
     ],
 )
 def test_the_patch_makes_the_file_fit(
@@ -200,20 +190,6 @@ def test_what_is_not_counted_decides_what_can_be_said(tmp_path: Path, capsys: Ca
         status, out = checked(capsys, str(file), "--gpu", "141GiB")
         assert status == large, key
         assert key.partition(":")[0] in out
-
-
-def test_options_go_before_what_files_say(capsys: Captured) -> None:
-    run = run_of(capsys, str(FILES / "deepspeed.json"), "--model", "gpt2-s", "--gpus", "2")
-    assert run["model"] == "gpt2-s"
-    plan = run["plan"]
-    assert isinstance(plan, dict)
-    assert plan["gpus"] == "2"
-
-
-def test_without_a_model_nothing_can_be_said(capsys: Captured) -> None:
-    status, out = checked(capsys, str(FILES / "deepspeed.json"))
-    assert status == 2
-    assert "give --model" in out
 
 
 def test_a_pull_request_gets_a_table_and_a_patch(capsys: Captured) -> None:
@@ -266,36 +242,11 @@ def test_a_bad_file_is_one_line_of_field_value_rule_and_status_2(
     assert rule in err
 
 
-def test_a_missing_file_and_bytes_that_are_no_text_are_said(
-    tmp_path: Path, capsys: Captured
-) -> None:
-    (tmp_path / "bytes.yml").write_bytes(b"\xff\xfe\x00")
-    for name, rule in (("missing.yml", "cannot be read"), ("bytes.yml", "UTF-8")):
-        assert main(["check", str(tmp_path / name)]) == 2
-        assert rule in capsys.readouterr().err
-
-
-def test_a_model_that_is_not_counted_cannot_be_said(tmp_path: Path, capsys: Captured) -> None:
-    file = tmp_path / "run.yml"
-    file.write_text("base_model: nobody/nothing\nmicro_batch_size: 1\n", "utf-8")
-    status, out = checked(capsys, str(file))
-    assert status == 2
-    assert "model = 'nobody/nothing'" in out
-
-
 def test_without_pyyaml_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(InputError, match="pip install pyyaml"):
         parse_file("run.yml", "a: 1")
     assert parse_file("run.toml", "a = 1").values == {"a": 1}  # which needs the library alone
-
-
-def test_every_edit_is_a_key_that_its_table_knows() -> None:
-    for table in TABLES:
-        for edit in table.edits.values():
-            for key in edit:
-                inner = f"{key}.device"
-                assert {key, inner} & table.keys.keys(), (table.title, key)
 
 
 def test_no_harmless_pattern_hides_a_key_that_changes_memory() -> None:
@@ -357,7 +308,7 @@ def test_a_program_s_own_arguments_have_their_defaults(tmp_path: Path, capsys: C
 
 
 @given(st.text(max_size=200), st.sampled_from([".yml", ".json", ".toml", ".py", ".sh", ".ipynb"]))
-@examples(60)
+@examples(40)
 def test_no_text_ends_in_anything_but_a_file_or_a_refusal(text: str, suffix: str) -> None:
     with contextlib.suppress(InputError):
         read(parse_file(f"run{suffix}", text))
@@ -374,7 +325,7 @@ VALUES = st.one_of(
 
 
 @given(st.data(), st.sampled_from(TABLES))
-@examples(100)
+@examples(60)
 def test_any_values_of_known_keys_give_an_answer_or_a_reason(
     data: st.DataObject, table: Table
 ) -> None:
@@ -434,3 +385,20 @@ def test_pairs_are_split_into_pairs_and_the_update_stays(tmp_path: Path, capsys:
         for key in ("per_device_train_batch_size", "gradient_accumulation_steps")
     )
     assert batch * steps == 4 * 8
+
+
+def test_a_missing_file_and_bytes_that_are_no_text_are_said(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "bytes.yml").write_bytes(b"\xff\xfe\x00")
+    for name, rule in (("missing.yml", "cannot be read"), ("bytes.yml", "UTF-8")):
+        assert main(["check", str(tmp_path / name)]) == 2
+        assert rule in capsys.readouterr().err
+
+
+def test_every_edit_is_a_key_that_its_table_knows() -> None:
+    for table in TABLES:
+        for edit in table.edits.values():
+            for key in edit:
+                inner = f"{key}.device"
+                assert {key, inner} & table.keys.keys(), (table.title, key)

@@ -61,7 +61,7 @@ def check_message(error: InputError) -> None:
 
 
 @given(st.data(), st.sampled_from(KINDS))
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 def test_any_value_of_any_key_of_any_type_is_counted_or_refused(
     data: st.DataObject, kind: str
 ) -> None:
@@ -85,13 +85,8 @@ MILLION = {"num_hidden_layers": 1_000_000}
     [
         ("qwen2", {"use_sliding_window": True, "max_window_layers": 500_000}),
         ("smollm3", {"no_rope_layer_interval": 64}),
-        ("smollm3", {"no_rope_layer_interval": 500_000}),
-        ("gemma2", {"sliding_window_pattern": 9}),
         ("gemma3_text", {"sliding_window_pattern": 500_000}),
-        ("cohere2", {"sliding_window_pattern": 64}),
-        ("modernbert", {"global_attn_every_n_layers": 900_000}),
         ("deepseek_v3", {"first_k_dense_replace": 500_000}),
-        ("qwen3_next", {"full_attention_interval": 64}),
         ("gemma4_text", {"num_kv_shared_layers": 20}),
     ],
 )
@@ -106,10 +101,8 @@ def test_a_million_layers_that_are_not_alike_are_refused(kind: str, more: dict[s
     ("kind", "more"),
     [
         ("gemma2", {"sliding_window_pattern": 8}),
-        ("gemma2", {"sliding_window_pattern": 1_000_001}),
         ("smollm3", {"no_rope_layer_interval": 1_000_001}),
         ("qwen2", {"use_sliding_window": True, "max_window_layers": 0}),
-        ("modernbert", {}),
     ],
 )
 def test_a_million_layers_in_a_short_turn_are_counted(kind: str, more: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ import pytest
 from calculator.errors import InputError
 from calculator.hf_config import from_config
 from calculator.models.decoder import FULL, SLIDING, Decoder, in_turn
-from calculator.models.gemma4 import REUSED, STORED
 from calculator.models.registry import TYPES
 from calculator.parameters import buffer_bytes, count_parameters
 from calculator.peaks.prepare import prepare
@@ -71,16 +70,6 @@ def test_shared_heads_have_no_efficient_kernel_but_where_a_mask_repeats_them() -
     assert kernels(100, sliding_window=None) == every - {"efficient"}
 
 
-def test_longrope_leaves_a_second_set_of_frequencies() -> None:
-    # measured: the first step makes the long ones, which stay beside the short ones
-    plain, long = (
-        from_config({"model_type": "phi3", **SMALL, "rope_scaling": rope}, "x")
-        for rope in (None, {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]})
-    )
-    plan = resolve(plain, Plan())
-    assert buffer_bytes(long, plan) - buffer_bytes(plain, plan) == 512
-
-
 def test_layers_in_turn_are_found() -> None:
     assert in_turn([FULL] * 5) == (FULL,)
     assert in_turn([SLIDING, FULL, SLIDING]) == (SLIDING, FULL)
@@ -94,15 +83,6 @@ def test_heads_wider_than_256_have_no_flash_and_their_keys_are_repeated() -> Non
     # torch's check_head_dim_size_flash; transformers' use_gqa_in_sdpa repeats keys for such heads
     assert kernels(99, head_dim=256) >= {"flash"}
     assert kernels(99, head_dim=264) == {"eager", "sdpa", "efficient", "math"}
-
-
-def test_gemma_4_reuses_the_keys_of_the_last_layer_of_each_kind_that_has_some() -> None:
-    # transformers' Gemma4TextConfig.kv_sharing_modes
-    values = {"model_type": "gemma4_text", **SMALL, "layer_types": [SLIDING, FULL] * 4}
-    model = from_config({**values, "num_kv_shared_layers": 3}, "g")
-    kinds = [SLIDING, FULL, SLIDING, FULL + STORED, SLIDING + STORED]
-    reusing = [FULL + REUSED, SLIDING + REUSED, FULL + REUSED]
-    assert model.pattern == (*kinds, *reusing)
 
 
 LARGER = [
@@ -244,12 +224,6 @@ def test_linear_attention_records_no_more_for_longer_sequences() -> None:
         for length in (256, 320, 64_000)
     ]
     assert steps[0] == steps[1] == steps[2]
-
-
-@pytest.mark.parametrize(("kind", "turn"), [("gemma2", 2), ("gemma3_text", 6), ("cohere2", 4)])
-def test_the_last_layer_of_a_turn_sees_everything(kind: str, turn: int) -> None:
-    model = from_config({"model_type": kind, **SMALL}, "x")
-    assert model.pattern == (*[SLIDING] * (turn - 1), FULL)
 
 
 def test_layers_of_several_kinds_share_no_weights() -> None:

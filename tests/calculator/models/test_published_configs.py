@@ -93,13 +93,3 @@ def test_a_share_of_a_head_is_read_beside_the_other_values_of_its_places(
     expected = from_config(values(kind, **same), "x")
     assert from_config(values(kind, rope_parameters=rope), "x") == expected
     assert from_config(values(kind, rope_parameters=rope, **same), "x") == expected
-
-
-def test_layers_of_modernbert_stand_in_the_order_of_their_list() -> None:
-    # the list begins again at its second kind once the first layer, which has no norm, is apart
-    kinds = ["sliding_attention", "sliding_attention", "full_attention"]
-    listed = from_config(
-        {"model_type": "modernbert", "num_hidden_layers": 9, "layer_types": kinds * 3}, "x"
-    ).pattern
-    assert listed[0] == "sliding_attention without a norm"
-    assert [listed[1 + place % (len(listed) - 1)] for place in range(8)] == (kinds * 3)[1:]

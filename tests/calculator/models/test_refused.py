@@ -42,11 +42,16 @@ def test_a_key_with_one_value_that_is_counted_takes_no_other(kind: str) -> None:
         assert refused(kind, **{key: another(value)}) == key
 
 
+def test_heads_must_fill_the_width() -> None:
+    assert refused("bert", hidden_size=64, num_attention_heads=7) == "hidden size"
+
+
 # what a class does with these is in its own code
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
         ("bart", {"decoder_attention_heads": 8}),
+        ("bert", {"hidden_dropout_prob": 1.5}),
         ("bert", {"chunk_size_feed_forward": 64}),
         ("bert", {"pruned_heads": {"0": [1]}}),
         ("codegen", {"n_head": 2}),

@@ -24,9 +24,9 @@ PLAN = Plan(batch_size=2, sequence_length=96, pipeline_parallel=4, tied_embeddin
 NOTHING = (0, 0, 0, 0, 0)
 # schedules, stages on each GPU, and micro-batches
 SCHEDULES = (
-    *(("gpipe", 1, count) for count in (1, 3, 4, 9)),
-    *(("1f1b", 1, count) for count in (4, 5, 7, 16)),
-    *(("interleaved", 2, count) for count in (3, 4, 8, 12)),
+    *(("gpipe", 1, count) for count in (1, 4)),
+    *(("1f1b", 1, count) for count in (4, 7)),
+    *(("interleaved", 2, count) for count in (3, 8)),
     ("interleaved", 3, 8),
 )
 OPTIONS: tuple[dict[str, Any], ...] = (
@@ -70,7 +70,7 @@ def test_every_schedule_has_the_peaks_of_its_passes_on_one_tape(
 
 @pytest.mark.parametrize(
     ("schedule", "options"),
-    [*zip((SCHEDULES[2], SCHEDULES[6], SCHEDULES[10], SCHEDULES[6]), OPTIONS, strict=True)],
+    [*zip((SCHEDULES[1], SCHEDULES[3], SCHEDULES[5], SCHEDULES[3]), OPTIONS, strict=True)],
 )
 def test_options_change_what_is_recorded_of_a_pass(
     schedule: tuple[str, int, int], options: dict[str, Any]

@@ -1,10 +1,7 @@
-from collections import Counter
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.peaks.runs import SIMULATED, layer_runs
+from calculator.peaks.runs import layer_runs
 from tests.calculator.plans import examples
 
 
@@ -43,26 +40,3 @@ def test_layers_of_a_run_all_make_or_all_share_copies_and_gradients(
         length = len(run.slots) + more
         assert len(set(uses[place : place + length])) == 1
         place += length
-
-
-@given(SHAPES)
-@examples(200)
-def test_only_a_full_run_leaves_layers_out(shape: tuple[int, int, bool]) -> None:
-    for run, more in zip(*layer_runs(*shape), strict=True):
-        assert len(run.slots) == SIMULATED or not more
-
-
-@pytest.mark.parametrize(("layers", "on_tape"), [(2, 2), (4, 4), (5, 4), (96, 4)])
-def test_a_tape_holds_at_most_four_layers_that_share_nothing(layers: int, on_tape: int) -> None:
-    (run,), (left_out,) = layer_runs(layers, layers, own_last=False)
-    assert run.slots == tuple(range(on_tape))
-    assert left_out == layers - on_tape
-
-
-def test_the_run_of_2021_has_four_shared_layers_first_and_last_and_one_of_its_own() -> None:
-    # Borzunov et al., 2022: 64 layers, 4 groups, the last layer alone
-    runs, left_out = layer_runs(64, 4, own_last=True)
-    assert [len(run.slots) for run in runs] == [4, 4, 4, 1]
-    assert left_out == (0, 51, 0, 0)
-    slots = Counter(slot for run in runs for slot in run.slots)
-    assert sorted(slots.values()) == [1, 3, 3, 3, 3]

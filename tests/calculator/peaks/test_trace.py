@@ -1,152 +1,87 @@
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from calculator.autograd.dtypes import INT64
-from calculator.autograd.mode import SEQUENCE, TARGET, Checkpointing
-from calculator.autograd.sizes import elements_of, size
 from calculator.catalog import find_model
 from calculator.estimate import _recorded_parts
-from calculator.models.registry import build
-from calculator.parameters import parameter_tensors
-from calculator.parts import Part, Phase
-from calculator.peaks.prepare import mode_of, prepare
+from calculator.parts import Phase
+from calculator.peaks.prepare import prepare
 from calculator.peaks.trace import record
 from calculator.plan import Plan
 from calculator.resolution import resolve
-from calculator.states import statics
-from tests.calculator.living import Living, living, living_as
 from tests.calculator.plans import Case, cases, examples
-from tests.calculator.whole import bytes_of, peaks_of, whole_tape
+from tests.calculator.whole import peaks_of, whole_tape
 
 # models with layers of several kinds in turn, whose units are of two to six layers
-IN_TURN = (
-    *("google/gemma-2-2b", "google/gemma-3-4b-pt", "google/gemma-4-26B-A4B", "openai/gpt-oss-20b"),
-    *(
-        "Qwen/Qwen3-Next-80B-A3B-Instruct",
-        "HuggingFaceTB/SmolLM3-3B",
-        "answerdotai/ModernBERT-base",
-    ),
-    "CohereLabs/c4ai-command-r7b-12-2024",
-)
-IN_TURN_UNDER: tuple[dict[str, object], ...] = (
-    {},
-    {"checkpointing": "full", "precision": "fp32", "accumulation": 2, "batch_size": 2},
-    {"checkpointing": "full", "precision": "half", "attention": "eager", "sequence_length": 70},
-    {"update_in_backward": True, "sequence_length": 1000},
-)
+IN_TURN: list[tuple[str, dict[str, object]]] = [
+    ("google/gemma-2-2b", {}),
+    ("google/gemma-3-4b-pt", {"checkpointing": "full", "precision": "fp32", "accumulation": 2}),
+    ("google/gemma-4-26B-A4B", {"checkpointing": "full", "precision": "half", "batch_size": 2}),
+    ("openai/gpt-oss-20b", {"update_in_backward": True, "sequence_length": 1000}),
+    ("Qwen/Qwen3-Next-80B-A3B-Instruct", {}),
+    ("HuggingFaceTB/SmolLM3-3B", {"checkpointing": "full", "attention": "eager"}),
+    ("answerdotai/ModernBERT-base", {"checkpointing": "full", "sequence_length": 70}),
+    ("CohereLabs/c4ai-command-r7b-12-2024", {"update_in_backward": True}),
+]
+OPERATIONS = {"checkpointing": "operations", "precision": "half"}
+# of 30 layers, and as many in a decoder
+DEEP: list[tuple[str, dict[str, object]]] = [
+    *(("gpt2-s", {"checkpointing": "full", "checkpoint_every": every}) for every in (2, 5, 11)),
+    *(("t5-small", {"checkpointing": "full", "checkpoint_every": every}) for every in (3, 7)),
+    ("t5-small", {"sharing_groups": 2, "checkpointing": "full"}),
+    ("google/gemma-3-270m", {"checkpointing": "full", "checkpoint_every": 4}),
+    ("gpt2-s", {**OPERATIONS, "checkpoint_every": 3}),
+    ("google/gemma-3-270m", {**OPERATIONS, "lora": 8, "lora_targets": "all-linear"}),
+    ("Qwen/Qwen2.5-0.5B", {**OPERATIONS, "precision": "amp", "accumulation": 2}),
+]
 
 
-def inputs(case: Case) -> Living:
-    """Token ids and labels, which the training loop holds."""
-    mode = mode_of(resolve(case.architecture, case.plan))
-    shapes = build(case.architecture, tied=True).inputs(mode)
-    return Counter((elements_of(shape), INT64) for shape in shapes)
-
-
-def bias_between_stacks(case: Case) -> Living:
-    """T5's zeros between decoder and encoder, which get a gradient under checkpointing.
-
-    They are no weight, but live as long as the loss does (transformers, modeling_t5.py).
-    """
-    resolved = resolve(case.architecture, case.plan)
-    full = case.plan.checkpointing is Checkpointing.FULL
-    if case.architecture.family != "t5" or not full or resolved.reversible:
-        return Counter()
-    elements = elements_of((size("heads"), TARGET, SEQUENCE))
-    return Counter({(elements, mode_of(resolved).arithmetic): 1})
-
-
-@given(cases())
-@examples(10)
-def test_after_a_step_only_inputs_and_gradients_live(case: Case) -> None:
-    tape = whole_tape(case)  # held, for what it holds lives
-    ledger = tape.ledger
-    gradients = living_as(ledger, Part.GRADIENTS)
-    bias_and_its_gradient = bias_between_stacks(case) + bias_between_stacks(case)
-    assert living(ledger) == gradients + inputs(case) + bias_and_its_gradient
-    assert living_as(ledger, Part.ACTIVATIONS) - inputs(case) <= bias_between_stacks(case)
-
-
-@given(cases(accumulation=1))
-@examples(10)
-def test_the_programs_have_the_weights_that_are_counted(case: Case) -> None:
-    resolved = resolve(case.architecture, case.plan)
-    counted = statics(parameter_tensors(case.architecture, resolved), 0, resolved).gradients
-    tape = whole_tape(case)
-    made = living_as(tape.ledger, Part.GRADIENTS)
-    assert bytes_of(made, case) == counted
-
-
-@given(cases(accumulation=2))
-@examples(6)
-def test_later_micro_steps_add_to_the_gradients_that_exist(case: Case) -> None:
-    tape = whole_tape(case)
-    assert not living_as(tape.ledger, Part.GRADIENTS)
-
-
-@given(cases())
-@examples(6)
-def test_each_byte_belongs_to_one_part(case: Case) -> None:
-    tape = whole_tape(case)
-    ledger = tape.ledger
-    by_part: Living = Counter()
-    for part in Part:
-        by_part += living_as(ledger, part)
-    assert by_part == living(ledger)
-
-
-@given(cases())
-@examples(12)
-def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(case: Case) -> None:
+def check(case: Case) -> None:
+    """Hold the peaks of a step with layers left out against those of a tape with all layers."""
     static = case.report.phases[Phase.UPDATE]
     exists = static.gradients if case.plan.accumulation > 1 else 0
     always = static.weights + static.optimizer + exists
-    found = {m: memory.total - always for m, memory in case.report.phases.items()}
+    found = {phase: memory.total - always for phase, memory in case.report.phases.items()}
     del found[Phase.UPDATE]
     tape = whole_tape(case)
     assert found == peaks_of(tape.ledger, case)
 
 
+@given(cases())
+@examples(12)
+def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(("name", "options"), DEEP, ids=str)
+def test_so_it_has_with_checkpoints_of_some_layers_or_results(
+    name: str, options: dict[str, object]
+) -> None:
+    model = find_model(name)
+    model = replace(model, layers=30, decoder_layers=17 if model.decoder_layers else 0)
+    check(Case(model, Plan.parse({"batch_size": 2, "sequence_length": 96, **options})))
+
+
 @pytest.mark.parametrize(("layers", "others"), [(10, 10), (2, 11), (11, 2)])
-@pytest.mark.parametrize("checkpointing", ["none", "full"])
 def test_layers_left_out_of_two_stacks_that_share_two_sets_of_weights_hold_no_gradients(
-    layers: int, others: int, checkpointing: str
+    layers: int, others: int
 ) -> None:
     shape = replace(find_model("t5-small"), layers=layers, decoder_layers=others)
-    options = {"sequence_length": 4, "sharing_groups": 2, "checkpointing": checkpointing}
-    case = Case(shape, Plan.parse(options))
+    case = Case(shape, Plan.parse({"sequence_length": 4, "sharing_groups": 2}))
     static = case.report.phases[Phase.UPDATE]
     always = static.weights + static.optimizer
     found = case.report.phases[Phase.BACKWARD].total - always
     assert found == peaks_of(whole_tape(case).ledger, case)[Phase.BACKWARD]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [  # every model under two of the plans, every plan for half of the models
-        (name, IN_TURN_UNDER[(place + turn) % len(IN_TURN_UNDER)])
-        for place, name in enumerate(IN_TURN)
-        for turn in range(2)
-    ],
-    ids=str,
-)
-def test_a_tape_with_units_of_layers_left_out_has_the_peaks_of_the_whole_one(
-    name: str, options: dict[str, object]
-) -> None:
+@pytest.mark.parametrize(("name", "options"), IN_TURN, ids=str)
+def test_units_of_layers_are_left_out_too(name: str, options: dict[str, object]) -> None:
     case = Case(find_model(name), Plan.parse(options))
     prepared = prepare(case.architecture, resolve(case.architecture, case.plan))
     units = [run.unit for _, runs in prepared.step.runs for run in runs]
     assert any(unit > 1 and left for unit, left in zip(units, prepared.left_out, strict=True))
-    static = case.report.phases[Phase.UPDATE]
-    exists = static.gradients if case.plan.accumulation > 1 else 0
-    always = static.weights + static.optimizer + exists
-    found = {m: memory.total - always for m, memory in case.report.phases.items()}
-    del found[Phase.UPDATE]
-    tape = whole_tape(case)
-    assert found == peaks_of(tape.ledger, case)
+    check(case)
 
 
 @given(cases())

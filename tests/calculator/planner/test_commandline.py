@@ -54,12 +54,6 @@ def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> N
     assert figures["gpu_hours"] == pytest.approx(512 * 24, rel=0.001)
 
 
-def test_recomputation_takes_hardware_and_no_days(capsys: Captured) -> None:
-    # the same row: HFU 55.0% at MFU 41.25%
-    figures = answer(f"{MPT} --tokens 1e12 --recomputation full", capsys)
-    assert figures["hardware_utilization"] == pytest.approx(0.55)
-
-
 @pytest.mark.parametrize("command", ["plan", "compute", "communicate", "scale"])
 def test_the_text_names_every_figure_of_the_json(command: str, capsys: Captured) -> None:
     words = {

@@ -1,5 +1,4 @@
 import json
-import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator.errors import InputError
 from calculator.planner.communicate import (
     Connection,
-    Rhythm,
     Way,
     exchange_seconds,
     loads,
@@ -80,15 +77,6 @@ def connections_of(row: dict[str, float]) -> list[Connection]:
 
 
 @pytest.mark.parametrize("row", ROUNDS, ids=str)
-def test_a_measured_round_moves_the_bytes_of_the_formula(row: dict[str, float]) -> None:
-    load = loads(row["payload_bytes"], connections_of(row), Way.ROUND)[0]
-    # files: signatures and the round's list come on top; on the line, headers of packets too
-    assert load.sent < row["sent"] < 1.01 * load.sent
-    assert load.received < row["received"] < 1.01 * load.received
-    assert load.received < row["line_received"] < 1.1 * load.received
-
-
-@pytest.mark.parametrize("row", ROUNDS, ids=str)
 def test_the_files_of_a_measured_round_take_little_longer_than_planned(row: Any) -> None:
     planned = exchange_seconds(row["payload_bytes"], connections_of(row), Way.ROUND)
     # a round trip for each request, new connections and repeated packets take the rest
@@ -103,39 +91,10 @@ def test_a_round_sends_what_the_sparse_bits_say_and_the_scales() -> None:
     assert ROUNDS[0]["payload_bytes"] < 4e6
 
 
-def test_the_compression_of_covenant_is_the_printed_146_times() -> None:
-    # Covenant-72B (arXiv 2603.08163): 64 of 4,096, 2 bits per value
-    assert sparse_bits(64, 4096, 2) == 0.21875
-    assert round(32 / sparse_bits(64, 4096, 2)) == 146
-
-
-def test_the_connections_of_covenant_need_more_than_its_printed_70_seconds() -> None:
-    # the same report: 72B parameters, 110 Mbit/s up, 500 Mbit/s down, 20 peers, 70 s an exchange;
-    # the difference is a question to its authors (rates for each GPU, or overlap)
-    message = 72.7e9 * sparse_bits(64, 4096, 2) / 8
-    peers = [Connection(110 * MBIT, 500 * MBIT)] * 20
-    seconds = exchange_seconds(message, peers, Way.STORE)
-    assert 8 * message / (110 * MBIT) == pytest.approx(145, abs=1)
-    assert seconds > 8 * 70
-
-
-def test_the_gradients_of_the_2021_run_are_126_megabytes() -> None:
-    # reference run: 126.4 MB at 8 bits; 30 volunteers each send and receive nearly twice that
-    peers = [Connection(100 * MBIT, 100 * MBIT)] * 30
-    for load in loads(126.4e6, peers, Way.ALL_REDUCE):
-        assert load.sent == pytest.approx(126.4e6 * 2 * 29 / 30)
-
-
 def test_a_rank_of_a_matrix_sends_its_two_sides() -> None:
     # Vogels et al., 2019, algorithm 1: P is m x r, Q is n x r; vectors are not compressed
     assert low_rank_elements([(1024, 4096), (4096,)], 4) == 4 * (1024 + 4096) + 4096
     assert low_rank_elements([(8, 8)], 100) == 64  # never more than the matrix itself
-
-
-@given(connections)
-def test_shares_sum_to_one(group: list[Connection]) -> None:
-    assert sum(shares(group)) == pytest.approx(1)
-    assert min(shares(group)) >= 0
 
 
 @settings(deadline=None, max_examples=15)
@@ -190,21 +149,3 @@ def test_what_is_sent_is_received(group: list[Connection], size: float, way: Way
     if way not in (Way.STORE, Way.ROUND):  # a store hands one upload to many
         sent, received = sum(load.sent for load in moved), sum(load.received for load in moved)
         assert sent == pytest.approx(received)
-
-
-@given(st.floats(0.1, 1e4), st.floats(0, 1e4))
-def test_overlap_never_computes_less(computing: float, exchange: float) -> None:
-    plain, overlapped = (Rhythm(computing, exchange, overlap) for overlap in (False, True))
-    assert plain.computing_share <= overlapped.computing_share <= 1
-
-
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1e13])
-def test_a_rate_that_is_none_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match="up"):
-        Connection(value, 1e6)
-
-
-@pytest.mark.parametrize("way", Way)
-def test_nobody_cannot_exchange(way: Way) -> None:
-    with pytest.raises(InputError, match="at least one volunteer"):
-        loads(1, [], way)

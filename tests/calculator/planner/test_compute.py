@@ -10,30 +10,7 @@ from calculator.planner.compute import (
     daily_failure_rate,
     failure_odds,
     run_cost,
-    utilization,
-    utilization_of_run,
 )
-
-
-# Zhao et al., 2023, table 1: parameters, tokens, chips, days; peak rate of a chip
-@pytest.mark.parametrize(
-    ("parameters", "tokens", "gpus", "days", "peak"),
-    [
-        (137e9, 768e9, 1024, 57.7, 123e12),  # LaMDA on TPUv3, as the table prints it
-        (101e9, 311e9, 192, 22, 312e12),  # FLM-101B on A800: it grew from 16B, so 6ND is too much
-    ],
-)
-def test_a_run_beyond_the_hardware_is_refused_with_the_reason(
-    parameters: float, tokens: float, gpus: int, days: float, peak: float
-) -> None:
-    with pytest.raises(InputError, match="no GPU computes more than 100%") as error:
-        utilization_of_run(6 * parameters * tokens, gpus, days, peak)
-    assert error.value.field == "days"
-
-
-def test_a_throughput_beyond_the_hardware_is_refused() -> None:
-    with pytest.raises(InputError, match=r"100\.1%"):
-        utilization(1e9, 1001, 1e12)
 
 
 def test_hours_of_a_crowd_add_up_to_the_work() -> None:
@@ -60,12 +37,6 @@ def test_more_gpus_never_take_longer(one: int, more: int, mfu: float, hours: flo
 def test_more_gpus_never_fail_less(monthly: float, one: int, more: int) -> None:
     daily = daily_failure_rate(monthly)
     assert failure_odds(daily, one) <= failure_odds(daily, one + more)
-
-
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True])
-def test_a_rate_that_is_none_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match="peak_flops"):
-        utilization(1e9, 1.0, value)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.__main__ import main
 from calculator.cards import COMMON, Card
 from calculator.catalog import find_gpu, find_model
 from calculator.estimate import estimate
@@ -47,19 +45,3 @@ def test_the_largest_micro_batch_is_not_the_fastest_where_layers_are_computed_ag
     *_, advice = advise_in_steps(model, CHECKPOINTED, gpu)
     (way,) = [one for one in advice.ways if one.words == found.instruction]
     assert way.details.endswith("The largest micro-batch is not the fastest.")
-
-
-def test_a_card_without_peaks_has_no_fastest_plan() -> None:
-    plan, model = CHECKPOINTED.on(find_gpu("40GiB")), find_model("gpt2")
-    assert fastest(model, plan, plan.card.memory, 1) is None
-
-
-def test_compare_says_how_much_more_time_a_plan_takes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    words = "compare gpt2 --gpu a100-80 --batch-size 16 -- --checkpointing full"
-    main(words.split())
-    (row,) = [one for one in capsys.readouterr().out.splitlines() if "tokens per second" in one]
-    more = int(row.split()[-2].removesuffix("%"))
-    # a third of the layers' products (Chen et al., 2016); 85 of gpt2's 124 million weights
-    assert 100 * 85 / 124 / 3 - 5 < more <= 34

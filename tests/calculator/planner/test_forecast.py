@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calculator.cards import CARDS, COMMON
-from calculator.catalog import SOURCES, find_model
+from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
@@ -57,53 +57,9 @@ def test_the_messages_of_the_2021_run() -> None:
         assert size == gradient_bytes(tensors, int(bits))  # what peers of this project send
 
 
-def test_shared_layers_are_exchanged_once_and_computed_each_time() -> None:
-    # counted from shapes: 125,894,244 shared, 1,116,354,148 unshared
-    subject = subject_of("dalle-together", Run())
-    assert (subject.exchanged, subject.computed) == (125_894_244, 1_116_354_148)
-    unshared = subject_of("dalle-together", Run(sharing_groups=subject.shared))
-    assert unshared.exchanged == unshared.computed == subject.computed
-
-
-def test_of_experts_all_are_exchanged_and_the_chosen_computed() -> None:
-    # Mixtral of Experts, section 2: 47B parameters, of which a token meets 13B
-    subject = subject_of("mistralai/Mixtral-8x7B-v0.1", Run())
-    assert round(subject.exchanged / 1e9) == 47
-    assert round(subject.computed / 1e9) == 13
-
-
-def test_covenant_computes_twenty_minutes_and_sends_two_gigabytes() -> None:
-    preset = PRESETS["covenant"]
-    found = forecast(preset.model, preset.run)
-    # printed: 20 minutes; 64 of 4,096 elements in 2 bits with 12 for the place, of 72.7B
-    assert found.rhythm.computing_seconds / 60 == pytest.approx(20, abs=0.1)
-    assert found.message == pytest.approx(72.7e9 * 64 / 4096 * 14 / 8)
-
-
-def test_intellect_1_computes_38_minutes_and_exchanges_faster_than_it_did() -> None:
-    preset = PRESETS["intellect"]
-    found = forecast(preset.model, preset.run)
-    assert found.rhythm.computing_seconds / 60 == pytest.approx(38, abs=0.1)
-    assert 60 < found.rhythm.exchange_seconds < 8.3 * 60  # printed; what is left out takes the rest
-
-
-def test_sparseloco_computes_four_and_a_half_minutes() -> None:
-    preset = PRESETS["sparseloco"]
-    rhythm = forecast(preset.model, preset.run).rhythm
-    assert rhythm.computing_seconds / 60 == pytest.approx(4.5, abs=0.05)
-
-
 def test_the_2021_run_takes_two_and_a_half_months() -> None:
     preset = PRESETS["2021"]
     assert forecast(preset.model, preset.run).cost.days == pytest.approx(2.5 * 30.4, abs=1)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_says_what_is_printed_and_what_is_ours(name: str) -> None:
-    preset = PRESETS[name]
-    assert preset.source in SOURCES or name in ("ours", "sparse")
-    assert preset.published
-    assert preset.assumed.startswith("Assumed: ")
 
 
 @settings(deadline=None, max_examples=40)
@@ -154,13 +110,6 @@ def test_a_run_takes_the_clocks_seconds_unless_its_utilization_is_given() -> Non
     assert given.tokens_per_second == pytest.approx(0.3 * 312e12 / given.work.model)
 
 
-def test_each_kind_of_gpu_has_a_utilization_of_its_own() -> None:
-    # a T4 sustains less of its peak than an A100: 70 W for 65 TFLOP/s against 400 W for 312
-    found = forecast("gpt2-l", Run(more_gpus="a100-80:3"))
-    t4, a100 = found.utilizations
-    assert t4 < found.utilization < a100
-
-
 def test_where_the_clock_has_no_answer_the_utilization_is_an_assumption() -> None:
     described = {"parameters": 10**9, "layers": 24, "width": 2048}
     assert forecast("", Run.parse(described)).utilizations == (ASSUMED,)
@@ -174,13 +123,6 @@ def test_shares_and_energy_of_all_kinds_add_up_to_the_run(model: str, run: Run) 
     assert sum(share for _, share, _ in found.by_kind) == pytest.approx(1)
     energy = sum(energy for _, _, energy in found.by_kind)
     assert energy == pytest.approx(found.cost.megawatt_hours)
-
-
-def test_the_same_gpu_twice_is_as_many_volunteers() -> None:
-    apart = forecast("gpt2-l", Run(volunteers=8, more_gpus="t4:5,t4:7"))
-    together = forecast("gpt2-l", Run(volunteers=20))
-    assert apart.seconds == pytest.approx(together.seconds)
-    assert apart.chance_of_a_quiet_day == pytest.approx(together.chance_of_a_quiet_day)
 
 
 @settings(deadline=None, max_examples=40)

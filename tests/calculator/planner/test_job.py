@@ -110,13 +110,3 @@ def test_proposals_keep_the_data_set() -> None:
     ways = [way["query"] for way in advice["ways"] if way["query"]]
     assert ways
     assert all("rows=10" in query for query in ways)
-
-
-def test_all_cards_get_tokens_per_second_and_no_hours(capsys: Captured) -> None:
-    assert main(["fit", "gpt2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("Tesla T4 16 GB: fits.") for line in lines)
-    timed = [line.endswith(" tokens per second.") for line in lines if ": fits." in line]
-    assert any(timed)
-    assert main(["fit", "gpt2", "--rows", "5"]) == 2
-    assert "gpu" in capsys.readouterr().err

@@ -88,12 +88,6 @@ def test_the_search_finds_the_last_value_that_fits(
     assert looked <= 50
 
 
-def test_along_a_straight_line_few_values_are_looked_at() -> None:
-    largest, looked = found(lambda value: 100 + 3 * value, 1, 65_536, 7000)
-    assert largest == 2300
-    assert looked <= 8  # doubling and halving take 24
-
-
 @pytest.mark.parametrize(
     ("model", "options", "step"),
     [
@@ -121,18 +115,3 @@ def test_gpus_that_divide_tokens_evenly_take_the_longest_multiple(
     assert longest % step == 0
     longer = plan.but(sequence_length=longest + step)
     assert verdict_of(Case(architecture, longer), memory) is not Verdict.FITS
-
-
-def test_experts_gpus_that_divide_the_tokens_evenly_take_the_largest_multiple() -> None:
-    # 8 GPUs divide the tokens of 2 sequences of 1,028, not those of one or three
-    architecture = find_model("mistralai/Mixtral-8x7B-v0.1")
-    plan = Plan.parse(
-        {"expert_parallel": 8, "precision": "half", "sequence_length": 1028, "batch_size": 2}
-    )
-    memory = need_of(judged(architecture, plan.but(batch_size=6))).high
-    largest = largest_batch(architecture, plan, memory)
-    assert largest is not None
-    assert largest >= 6
-    assert largest % 2 == 0
-    larger = plan.but(batch_size=largest + 2)
-    assert verdict_of(Case(architecture, larger), memory) is not Verdict.FITS

@@ -10,7 +10,6 @@ from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
 from calculator.planner.several import (
     WORLDS,
-    fewest_for_adapters_in_steps,
     fewest_in_steps,
     fewest_with_ram_in_steps,
 )
@@ -37,18 +36,6 @@ def test_the_gpus_hold_the_step_and_fewer_do_not(model: str, gpu: Gpu) -> None:
         assert fits(model, several.plan, gpu)
         for fewer in (gpus for gpus in WORLDS if gpus < several.plan.gpus):
             assert not fits(model, replace(several.plan, gpus=fewer), gpu)
-
-
-@examples(6)
-@given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
-def test_adapters_need_hardly_more_gpus_than_the_whole_model(model: str, gpu: Gpu) -> None:
-    whole = [one for one in fewest_in_steps(MODELS[model], Plan(), gpu) if one]
-    adapters = [one for one in fewest_for_adapters_in_steps(MODELS[model], Plan(), gpu) if one]
-    for one in adapters:
-        assert one.plan.lora
-        assert fits(model, one.plan, gpu)
-    for one in whole:  # the allocator's segments may want the next number
-        assert adapters[0].plan.gpus <= 2 * one.plan.gpus
 
 
 def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:

@@ -1,7 +1,6 @@
 """Programs as text: each compiles, is formatted, and says what its plan says."""
 
 import ast
-import json
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from calculator.__main__ import main
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model, groups
 from calculator.catalog.checkpoints import CHECKPOINTS
-from calculator.errors import InputError
 from calculator.hf_config import from_config
 from calculator.models.registry import type_of
 from calculator.plan import Plan
@@ -25,7 +23,7 @@ from calculator.program.refusal import NoProgramError
 from calculator.program.write import FOLLOWED, Form, write_program
 from tests.calculator.plans import Case, cases, examples
 
-EVERY_MODEL = [model.name for models in groups().values() for model in models]
+ONE_OF_EACH_TYPE = {model.family: model.name for models in groups().values() for model in models}
 
 # Plans that between them use every option, and options that meet.
 PLANS: list[tuple[str, dict[str, Any]]] = [
@@ -33,6 +31,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2-s", {"precision": "mixed", "accumulation": 4, "update": "fused"}),
     ("gpt2-s", {"optimizer": "muon", "precision": "mixed", "offload": "optimizer"}),
     ("gpt2-s", {"optimizer": "muon", "lora": 8}),
+    ("gpt2-s", {"optimizer": "apollo", "precision": "half"}),
     ("gpt2-s", {"optimizer": "muon", "lora": 8, "lora_bias": "all"}),
     ("gpt2-s", {"gradient_scaler": True, "accumulation": 2}),
     ("gpt2-s", {"task": "sequence", "labels": 3, "batch_size": 2}),
@@ -141,13 +140,32 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+OF_TRAINER: list[tuple[dict[str, Any], str]] = [
+    ({}, 'optim="adamw_torch"'),
+    ({"update": "fused"}, 'optim="adamw_torch_fused"'),
+    ({"optimizer": "sgd", "accumulation": 4}, "gradient_accumulation_steps=4"),
+    ({"optimizer_bits": 8}, "bitsandbytes.optim.AdamW8bit"),
+    ({"paged_optimizer": True}, 'optim="paged_adamw_32bit"'),
+    ({"paged_optimizer": True, "optimizer": "lion"}, 'optim="paged_lion_32bit"'),
+    ({"paged_optimizer": True, "optimizer_bits": 8}, "bitsandbytes.optim.PagedAdamW8bit"),
+    (
+        {"paged_optimizer": True, "optimizer_bits": 8, "lora": 8},
+        'optim="paged_adamw_8bit"',
+    ),
+    ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
+    ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
+    ({"checkpointing": "full", "checkpoint_every": 2}, '"every_n_layers": 2}'),
+    ({"precision": "half", "lora": 4, "gpus": 8}, "torchrun --nproc-per-node=8 train.py"),
+]
+
+
 def origin_for(architecture: Architecture) -> Origin:
     """The catalog's model, perhaps with fewer layers than it has there."""
     return replace(origin_of(architecture.name), architecture=architecture)
 
 
-def test_every_model_of_the_catalog_has_a_program_that_compiles() -> None:
-    for name in EVERY_MODEL:
+def test_every_type_of_the_catalog_has_a_program_that_compiles() -> None:
+    for name in ONE_OF_EACH_TYPE.values():
         origin = origin_of(name)
         plan = Plan(sequence_length=64) if _takes_lengths(origin.architecture) else Plan()
         if not type_of(origin.architecture).counted:
@@ -164,7 +182,7 @@ def _takes_lengths(architecture: Architecture) -> bool:
 
 
 @given(cases())
-@examples(150)
+@examples(60)
 def test_every_plan_has_a_program_that_compiles_or_a_reason(case: Case) -> None:
     origin = origin_for(case.architecture)
     try:
@@ -174,25 +192,19 @@ def test_every_plan_has_a_program_that_compiles_or_a_reason(case: Case) -> None:
     compile(program, case.architecture.name, "exec")
 
 
-def formatted(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Ruff's opinion of a program, with its own defaults: format, imports, unused names."""
-    path = folder / "program.py"
-    path.write_text(text, encoding="utf-8")
+def test_programs_are_formatted_and_use_what_they_import(tmp_path: Path) -> None:
+    """Ruff's opinion, with its own defaults: format, imports, unused names."""
+    for place, (name, options) in enumerate(PLANS):
+        program = write_program(origin_of(name), Plan.parse(options))
+        (tmp_path / f"loop_{place}.py").write_text(program, encoding="utf-8")
+    for place, (options, _) in enumerate(OF_TRAINER):
+        program = write_program(origin_of("gpt2-s"), Plan.parse(options), Form.TRAINER)
+        (tmp_path / f"trainer_{place}.py").write_text(program, encoding="utf-8")
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
-    check = [ruff, "check", "--isolated", "--select", "I,F,E4,E7,E9", str(path)]
-    found = subprocess.run(check, capture_output=True, text=True, check=False)
-    if found.returncode:
-        return found
-    diff = [ruff, "format", "--isolated", "--diff", str(path)]
-    return subprocess.run(diff, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(("name", "options"), PLANS)
-def test_a_program_is_formatted_and_uses_what_it_imports(
-    name: str, options: dict[str, Any], tmp_path: Path
-) -> None:
-    found = formatted(write_program(origin_of(name), Plan.parse(options)), tmp_path)
-    assert found.returncode == 0, found.stdout + found.stderr
+    for words in (("check", "--select", "I,F,E4,E7,E9"), ("format", "--diff")):
+        command = [ruff, *words, "--isolated", str(tmp_path)]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_each_option_is_followed_by_programs() -> None:
@@ -247,19 +259,7 @@ def test_a_plan_that_no_library_carries_out_is_refused_with_a_reason(
     assert refused.value.field == field
 
 
-def test_a_plan_that_the_model_does_not_support_is_an_error_as_for_estimates() -> None:
-    with pytest.raises(InputError) as refused:
-        write_program(origin_of("gpt-j-6b"), Plan.parse({"attention": "flash"}))
-    assert not isinstance(refused.value, NoProgramError)
-
-
 VALUES = {"model_type": "llama", **CHECKPOINTS["HuggingFaceTB/SmolLM2-135M"].config}
-
-
-def test_a_pasted_configuration_makes_a_new_model() -> None:
-    program = write_program(origin_at("config.json", VALUES), Plan())
-    assert 'AutoConfig.from_pretrained("config.json", use_cache=False)' in program
-    assert "AutoModelForCausalLM.from_config(" in program
 
 
 def test_random_tokens_are_rows_of_every_table_that_a_model_looks_them_up_in() -> None:
@@ -278,12 +278,6 @@ def test_a_pasted_configuration_of_a_larger_model_makes_its_text_model() -> None
         origin_at("mine/config.json", larger), Plan(lora=8, lora_targets="all-linear")
     )
     assert "model = Ministral3ForCausalLM.from_pretrained(" in adapted
-
-
-def test_adapters_for_a_pasted_configuration_stand_beside_its_weights() -> None:
-    plan = Plan(lora=8)
-    program = write_program(origin_at("models/mine/config.json", VALUES), plan)
-    assert '"models/mine", dtype=torch.float32' in program.replace("\n    ", " ")
 
 
 def test_a_hostile_path_stays_text() -> None:
@@ -307,52 +301,11 @@ def test_the_command_line_prints_a_program(capsys: pytest.CaptureFixture[str]) -
     assert "gradient_checkpointing_enable" in out
 
 
-def test_the_command_line_says_in_one_line_that_there_is_no_program(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["code", "gpt2-s", "--reversible"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: reversible = 'True': ")
-    assert err.count("\n") == 1
-
-
-def test_the_command_line_reads_a_config_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(VALUES), encoding="utf-8")
-    assert main(["code", str(tmp_path)]) == 0
-    assert "AutoConfig.from_pretrained(" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, 'optim="adamw_torch"'),
-        ({"update": "fused"}, 'optim="adamw_torch_fused"'),
-        ({"optimizer": "sgd", "accumulation": 4}, "gradient_accumulation_steps=4"),
-        ({"optimizer_bits": 8}, "bitsandbytes.optim.AdamW8bit"),
-        ({"paged_optimizer": True}, 'optim="paged_adamw_32bit"'),
-        ({"paged_optimizer": True, "optimizer": "lion"}, 'optim="paged_lion_32bit"'),
-        ({"paged_optimizer": True, "optimizer_bits": 8}, "bitsandbytes.optim.PagedAdamW8bit"),
-        (
-            {"paged_optimizer": True, "optimizer_bits": 8, "lora": 8},
-            'optim="paged_adamw_8bit"',
-        ),
-        ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
-        ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
-        ({"checkpointing": "full", "checkpoint_every": 2}, '"every_n_layers": 2}'),
-        ({"precision": "half", "lora": 4, "gpus": 8}, "torchrun --nproc-per-node=8 train.py"),
-    ],
-)
-def test_trainer_gets_the_plan_as_arguments(
-    options: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("options", "words"), OF_TRAINER)
+def test_trainer_gets_the_plan_as_arguments(options: dict[str, Any], words: str) -> None:
     program = write_program(origin_of("gpt2-s"), Plan.parse(options), Form.TRAINER)
     assert words in program
     assert ("bf16=True" in program) == ("precision" not in options)
-    found = formatted(program, tmp_path)
-    assert found.returncode == 0, found.stdout + found.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -80,21 +79,6 @@ def test_with_equal_shares_the_slowest_sets_the_time(speeds: list[float]) -> Non
         assert seconds == pytest.approx(share / min(speeds) + SETTINGS.exchange_seconds)
 
 
-def test_alike_volunteers_wait_in_neither_way() -> None:
-    for pacing in Pacing:
-        timeline = simulate([4, 4, 4], pacing)
-        assert [timeline.waited(volunteer) for volunteer in range(3)] == [0.0, 0.0, 0.0]
-    same = {simulate([4, 4, 4], pacing).steps for pacing in Pacing}
-    assert len(same) == 1
-
-
-def test_no_one_begins_a_micro_batch_when_there_is_enough() -> None:
-    # 10 sequences, two at once: after 2 s A has 8 and B 2, both just finished
-    timeline = simulate([4, 1], Pacing.OWN_PACE, PaceSettings(10, 2, 1.0, 3.0))
-    assert timeline.steps == (3.0,)
-    assert [lane[0].sequences for lane in timeline.lanes] == [8, 2]
-
-
 def test_what_is_begun_is_finished_and_counts() -> None:
     # A has 10 after 2.5 s; B's first two sequences are there after 4 s
     timeline = simulate([4, 0.5], Pacing.OWN_PACE, PaceSettings(10, 2, 1.0, 5.0))
@@ -115,12 +99,3 @@ def test_who_has_gone_stops_the_old_way_and_not_ours() -> None:
 def test_impossible_speeds_are_refused(speeds: list[float]) -> None:
     with pytest.raises(InputError, match="speeds"):
         simulate(speeds, Pacing.OWN_PACE)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"target_batch_size": 0}, {"micro_batch_size": 0}, {"exchange_seconds": math.nan}],
-)
-def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(settings))):
-        PaceSettings(**settings)

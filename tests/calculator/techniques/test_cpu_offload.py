@@ -1,19 +1,14 @@
 """FSDP2's shards in RAM; measured rows hold whole steps."""
 
-from dataclasses import replace
-
 import pytest
 
 from calculator.catalog import find_model
-from calculator.curve import curve
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import BaseBits, Plan
-from calculator.report import Phase, Report
+from calculator.report import Report
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 PARAMETERS = 8_030_261_248  # 16,060,522,496 bytes of bfloat16, as its index on the Hub says
-ROOT = 2 * 128_256 * 4096 + 4096  # embeddings, output layer, last norm
 KIB, MIB = 2**10, 2**20
 
 
@@ -32,43 +27,6 @@ def test_each_shard_and_gradient_is_a_power_of_two_in_ram_and_states_are_not() -
     assert (ram.weights, ram.gradients) == (whole, whole)
     assert ram.optimizer == pytest.approx(8 * PARAMETERS / 64, rel=1e-4)
     assert ram.temporaries == pytest.approx(4 * PARAMETERS / 64, rel=1e-4)  # the foreach update's
-
-
-def test_nothing_of_the_training_stays_on_the_gpu_between_steps() -> None:
-    update = of_llama().phases[Phase.UPDATE]
-    assert (update.gradients, update.optimizer, update.temporaries) == (0, 0, 0)
-    assert 0 < update.weights <= KIB  # the rotary embedding's tables
-
-
-@pytest.mark.parametrize("micro_batches", [1, 3])
-def test_shards_come_for_each_gathering_and_gradients_go_once(micro_batches: int) -> None:
-    report = of_llama(accumulation=micro_batches)
-    gathered = 2 * (PARAMETERS - ROOT) + ROOT
-    assert report.to_gpu == micro_batches * 4 * gathered // 64
-    assert report.to_ram == micro_batches * 4 * PARAMETERS // 64
-    once = of_llama(accumulation=micro_batches, data_parallel="zero2")
-    assert once.to_gpu == micro_batches * 4 * PARAMETERS // 64
-
-
-def test_the_gpus_exchange_what_they_do_without_it() -> None:
-    report = of_llama()
-    here = estimate(find_model(LLAMA), replace(report.plan, cpu_offload=False))
-    assert report.collectives == here.collectives
-    assert (here.ram.total, here.to_ram, here.to_gpu) == (0, 0, 0)
-    assert report.gpu.total < here.gpu.total
-
-
-def test_a_curve_is_as_high_as_the_estimate() -> None:
-    report = of_llama(accumulation=2, precision="half", lora=8)
-    found = curve(find_model(LLAMA), report.plan)
-    assert found.peak.memory.total == report.gpu.total
-    assert found.points[-1].operation == "update by Adam, AdamW in RAM"
-
-
-@pytest.mark.parametrize("options", [{}, {"gpus": 4}, {"gpus": 4, "data_parallel": "zero1"}])
-def test_without_shards_there_are_none_to_keep_in_ram(options: dict[str, object]) -> None:
-    with pytest.raises(InputError, match=r"cpu_offload = 'True'.*only shards.*fsdp or zero2"):
-        estimate(find_model("gpt2-s"), Plan.parse({"cpu_offload": True, **options}))
 
 
 def test_packed_weights_take_a_quarter_of_the_ram_of_whole_ones() -> None:

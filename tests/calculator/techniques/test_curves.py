@@ -7,7 +7,7 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.curve import curve
-from calculator.estimate import estimate
+from calculator.estimate import estimate, totals, totals_within
 from calculator.parts import Phase
 from calculator.plan import Plan, Precision
 
@@ -28,32 +28,29 @@ PARTS = {"sequence_length": 256, "precision": "half", "gpus": 8, "context_parall
         ("Qwen/Qwen3-0.6B", 28, PARTS),
         ("Qwen/Qwen3-0.6B", 28, {**PARTS, "context_rotation": "alltoall", "batch_size": 2}),
         (QWEN, 24, {"sequence_length": 96, "attention": "eager", "tensor_parallel": 2}),
-        (
-            QWEN,
-            24,
-            {"batch_size": 2, "sequence_length": 96, "tensor_parallel": 2}
-            | {"sequence_parallel": True},
-        ),
+        (QWEN, 24, {"sequence_length": 96, "tensor_parallel": 2, "sequence_parallel": True}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "gpipe", "accumulation": 6}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "1f1b", "accumulation": 6}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "interleaved", "accumulation": 8}),
-        (
-            LLAMA,
-            32,
-            {"batch_size": 2, "sequence_length": 128, "precision": "half"}
-            | {"checkpointing": "operations"},
-        ),
+        (LLAMA, 32, {"sequence_length": 128, "checkpointing": "operations"}),
+        ("Qwen/Qwen3-30B-A3B", 8, {"sequence_length": 96, "expert_parallel": 8}),
     ],
 )
 def test_the_highest_point_is_the_reported_peak(
     model: str, layers: int, options: dict[str, Any]
 ) -> None:
     architecture, plan = replace(find_model(model), layers=layers), Plan.parse(options)
-    assert curve(architecture, plan).peak.memory.total == estimate(architecture, plan).gpu.total
+    peak = estimate(architecture, plan).gpu.total
+    assert curve(architecture, plan).peak.memory.total == peak
+    # as a search counts the step, with and without a bound
+    assert totals(architecture, plan).gpu == peak
+    assert totals_within(architecture, plan, peak.__ge__) == totals(architecture, plan)
 
 
-@pytest.mark.parametrize("model", ["gpt2-s", LLAMA])
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [("gpt2-s", Precision.AMP), (LLAMA, Precision.HALF), (LLAMA, Precision.MIXED)],
+)
 def test_chunks_of_the_loss_are_in_it(model: str, precision: Precision) -> None:
     short = replace(find_model(model), layers=6)
     plan = Plan(sequence_length=64, chunked_loss="torch", precision=precision)

@@ -14,7 +14,6 @@ from calculator.parameters import count_parameters
 from calculator.plan import Plan, Task
 from calculator.report import Phase
 from calculator.resolution import resolve
-from calculator.techniques.task import layers_in
 
 ROOT = Path(__file__).parents[3]
 # Tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128), as
@@ -76,33 +75,6 @@ def test_a_config_of_a_classifier_is_counted_as_one_and_says_so() -> None:
     assert count_parameters(model, plan) == 66_955_010  # as its page on the Hub says: 67M
     assert "DistilBertForSequenceClassification" in model.note
     assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
-
-
-def test_a_distilbert_classifier_fits_a_laptop_with_6_gb() -> None:
-    """A batch of 16 x 128, as transformers' example of text classification has it."""
-    model = from_config(SST_2, "sst-2")
-    report = estimate(model, Plan(batch_size=16, sequence_length=128))
-    assert report.gpu.total < 3 * 2**30
-
-
-def test_a_note_on_the_language_model_s_head_stands_beside_that_head_alone() -> None:
-    model = find_model("distilbert/distilbert-base-uncased")
-    words = "masked-language-model head"
-    assert any(words in note for note in estimate(model, Plan()).notes)
-    assert not any(words in note for note in estimate(model, Plan(task=Task.SEQUENCE)).notes)
-
-
-def test_frozen_layers_keep_nothing_and_have_no_states() -> None:
-    model = from_config(SST_2, "sst-2")
-    all_trained = estimate(model, Plan())
-    head = estimate(model, Plan(freeze="body"))
-    # Adam's two moments of the classifier's 592,130 parameters, in blocks of 512 bytes
-    assert 592_130 * 8 <= head.gpu.optimizer < 592_130 * 8 + 8 * 512
-    assert head.gpu.total < all_trained.gpu.total / 3
-
-
-def test_layers_are_numbered_from_0() -> None:
-    assert layers_in(("embeddings", "3-5")) == [3, 4, 5]
 
 
 def test_a_reward_is_one_number() -> None:
