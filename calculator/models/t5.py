@@ -109,7 +109,7 @@ class T5Attention(Layer):
         if mode.attention is Attention.EAGER:
             return eager_core(q, k, v, (bias, mask))
         wide = self.additive_mask(bias)
-        added = narrow = op.cast(wide, q.dtype)
+        added = narrow = q.tape.lower(op.cast(wide, q.dtype))
         if mode.kernel(masked=True) is Attention.MATH:
             return math_core(q, k, v, added)
         if (keys := k.shape[2]) not in mode.aligned:
@@ -194,14 +194,14 @@ class T5Block(Block):
     ) -> Passed:
         """The same as `forward`, computed again in the backward pass."""
         given = (x, bias, cross_bias, held.encoded, held.mask)
+        there = [item is not None for item in given]
+        table = held.table
 
         def again(*kept: Tensor) -> Passed:
             rest = iter(kept)
-            x, bias, cross_bias, encoded, _mask = (
-                None if item is None else next(rest) for item in given
-            )
+            x, bias, cross_bias, encoded, mask = (next(rest) if each else None for each in there)
             assert x is not None
-            return self.forward(x, Held(held.table, held.mask, encoded), bias, cross_bias)
+            return self.forward(x, Held(table, mask, encoded), bias, cross_bias)
 
         return x.tape.checkpoint(again, *(item for item in given if item is not None))
 
@@ -268,18 +268,19 @@ class T5Stack(Stack[T5Block]):
         if encoded is not None and t.mode.attention is Attention.EAGER:
             length = ids.shape[1]
             mask = t.empty((t.mode.batch, ONE, length, length), embedded.dtype)
-        x = op.dropout(embedded)
+        first = partial(op.dropout, embedded)
         held = Held(self.table, mask, encoded)
         if t.mode.reversible:
-            return op.dropout(self.norm(self.on_streams(x, held)))
-        x, *biases = self.one_by_one(x, held)
+            return op.dropout(self.norm(self.on_streams(first(), held)))
+        x, *biases = self.one_by_one(first, held)
         x = self.norm(x)
         x = op.dropout(x)
         del biases  # held until here
         return x
 
-    def one_by_one(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def one_by_one(self, first: Callable[[], Tensor], held: Held) -> Passed:
         """All layers, and the first one's position biases, which serve the others too."""
+        x = first()
         t = x.tape
         biases: list[Tensor | None] = [None, None]
         for position, block in enumerate(self.blocks):
@@ -289,6 +290,7 @@ class T5Stack(Stack[T5Block]):
                 x = self.gathered(t, position, partial(_with_biases, run, held, biases))(x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         bias, cross_bias = biases
+        assert bias is not None
         return x, bias, cross_bias
 
     def beside(self, position: int) -> tuple[Parameter, ...]:
