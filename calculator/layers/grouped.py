@@ -73,8 +73,12 @@ class Shared:
     masks: Mapping[bool, Tensor | None]
 
     def of(self, local: bool) -> Held:
-        """The inputs of a layer with or without a window."""
-        return Held(self.positions, self.tables[local], self.masks[local])
+        """The inputs of a layer with or without a window; FSDP narrows what a layer is given."""
+        tables = self.tables[local]
+        mode = tables[0].tape.mode
+        if mode.narrows_shards:
+            tables = op.cast(tables[0], mode.weights), op.cast(tables[1], mode.weights)
+        return Held(self.positions, tables, self.masks[local])
 
 
 class Mixer(Layer, ABC):

@@ -97,12 +97,12 @@ class Stack(Layer, Generic[B]):
             layers = [block.couplings(t, *block.handed(*context)) for block in self.blocks]
             return reversible.run(layers, x, self.name)
         for position, block in enumerate(self.blocks):
-            handed = block.handed(*context)
             with t.in_layer(self.name, position):
-                run = partial(_with_context, block, handed)
+                run = partial(_with_context, block, block.handed(*context))
                 if self.is_checkpointed(t, position):
                     run = partial(t.checkpoint, run)
                 x = self.gathered(t, position, run)(x)
+                del run  # and what only this layer was handed
         t.ledger.mark(self.name + t.turn, len(self.blocks), backward=False)
         return x
 
