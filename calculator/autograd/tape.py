@@ -51,7 +51,6 @@ class Frame:
         if self.moved:
             self.inputs = [tape.moved(x) for x in inputs]
         else:
-            # a leaf stays one: autocast caches its copy
             self.inputs = [x if isinstance(x, Leaf) else tape.alias(x) for x in inputs]
         for tensor in self.inputs:
             tensor.storage.save()
@@ -248,7 +247,12 @@ class Tape:
         return self._of(tensor, Storage(self.ledger, size_id, TEMPORARIES))
 
     def _of(self, tensor: Tensor, storage: Storage) -> Tensor:
-        return Tensor(self, storage, tensor.shape, tensor.dtype, tensor.node, tensor.index)
+        """The tensor in other bytes; a leaf stays one, whose copy autocast caches."""
+        if not isinstance(tensor, Leaf):
+            return Tensor(self, storage, tensor.shape, tensor.dtype, tensor.node, tensor.index)
+        leaf = Leaf(self, storage, tensor.shape, tensor.dtype, 0)
+        leaf.node = tensor.node
+        return leaf
 
     # -- operations --------------------------------------------------------------------------
 
