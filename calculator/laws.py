@@ -56,7 +56,7 @@ from calculator.techniques.turns import rounds_of
 
 # the optimizers of torch.optim whose update of shards and of DTensors is counted
 OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
-OF_ZERO: Final = (*OF_SHARDS, Optimizer.ADAFACTOR, Optimizer.LION)
+OF_ZERO: Final = (*OF_SHARDS, Optimizer.ADAFACTOR, Optimizer.LION, Optimizer.LAMB)
 FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
 
 AXES: Final = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")

@@ -111,11 +111,14 @@ class Decoder(CausalModel):
         found = read_shape(cls, c, name, partial(cls._head_size, c))
         cls._check_rope(c)
         more = {"key_value_heads": cls._key_value_heads(c, found.heads), **cls.more(c)}
+        pattern = of_layers(cls.pattern(c, found.layers), found.layers)
+        if cls.tables_apart:  # a stage of a pipeline with layers of one kind has those of all
+            more["kinds"] = len(set(pattern))
         return replace(
             found,
             rotary_size=cls.rotary_size(c, found.head_size),
             dropout=cls._dropout(c),
-            pattern=of_layers(cls.pattern(c, found.layers), found.layers),
+            pattern=pattern,
             more=tuple(more.items()),
         )
 
@@ -254,7 +257,10 @@ class Decoder(CausalModel):
     @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:
         """The tables of rotary positions."""
-        return cls.rotary_class(turned_of(architecture) or HEAD)
+        turned = turned_of(architecture) or HEAD
+        if cls.tables_apart:
+            return Rotary(turned, architecture.numbers["kinds"])
+        return cls.rotary_class(turned)
 
     @classmethod
     def kernels_of(

@@ -20,8 +20,7 @@ from calculator.layers.basic import LayerNorm, RMSNorm, inverse_root
 from calculator.layers.feed_forward import Activation
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Buffer
-from calculator.layers.rotary import Rotary
-from calculator.models.decoder import HEAD, Decoder
+from calculator.models.decoder import Decoder
 from calculator.models.model import KERNELS, LLAMAS
 from calculator.parts import Phase
 
@@ -160,8 +159,3 @@ class Gemma3(Gemma2):
     def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
         """Norms of queries and keys."""
         return NormedAttention
-
-    @classmethod
-    def turning(cls, architecture: Architecture) -> Rotary:
-        """Tables for each kind of layer."""
-        return Rotary(HEAD, len(set(architecture.pattern)))

@@ -14,14 +14,12 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size
-from calculator.configuration import MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm, WideNorm
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import Rotary
-from calculator.models.decoder import FULL, HEAD, Decoder
+from calculator.models.decoder import FULL, Decoder
 from calculator.models.gemma import NormedAttention
-from calculator.models.keys import read_size
 from calculator.models.model import LLAMAS
 
 
@@ -70,23 +68,13 @@ class Olmo3(Olmo2):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """The window, whether projections have biases, and the kinds of all layers.
-
-        A stage of a pipeline with layers of one kind has the tables of both.
-        """
-        layers = read_size(c, cls, "layers", most=MOST_LAYERS)
-        kinds = len(set(cls.pattern(c, layers)))
-        return {**super().more(c), "window": cls.window_of(c), "kinds": kinds}
+        """The window, and whether projections have biases."""
+        return {**super().more(c), "window": cls.window_of(c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """Layers with a window, and every fourth without."""
         return cls.windows_in_turn(c, layers, 4)
-
-    @classmethod
-    def turning(cls, architecture: Architecture) -> Rotary:
-        """Tables for each kind of layer."""
-        return Rotary(HEAD, architecture.numbers["kinds"])
 
 
 @dataclass(eq=False)

@@ -23,8 +23,7 @@ class Adafactor(Rule):
         number = plan.optimizer_bits // 8
         if len(item.shape) == 1:
             return round_block(item.elements * number)
-        *_, rows, columns = item.shape
-        return round_block(rows * number) + round_block(columns * number)
+        return _factors(item, number)
 
     def torch_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Variances with what makes them: of all tensors at once, or of one after another."""
@@ -39,6 +38,12 @@ class Adafactor(Rule):
                 f"updates; no library keeps them in {plan.optimizer_bits} bits here. Counted at "
                 f"{plan.optimizer_bits // 8} bytes per element."
             )
+
+
+def _factors(tensor: ParameterTensor, item: int) -> int:
+    """Bytes of a number for each row and for each column of a matrix, or of several in one."""
+    *_, rows, columns = tensor.shape
+    return sum(round_block(tensor.elements // each * item) for each in (columns, rows))
 
 
 def _foreach_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
@@ -63,8 +68,7 @@ def _loop_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
     for tensor in tensors:
         size = round_block(tensor.elements * item)
         if len(tensor.shape) > 1:
-            *_, rows, columns = tensor.shape
-            means = round_block(rows * item) + round_block(columns * item)
+            means = _factors(tensor, item)
             now = size + round_block(item)
         else:
             squares, now = size, size
