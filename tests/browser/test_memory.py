@@ -1,6 +1,5 @@
 """Second visits that start from Python's kept memory, and all that must not come of it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -11,8 +10,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.test_answers import assert_same
 from tests.browser.test_offline import (
     KEPT,
+    NEVER_DONE,
     NEW,
     deploy_newer,
+    deploy_worker,
     eventually,
     rest,
     timed_guest,
@@ -21,7 +22,7 @@ from tests.browser.test_offline import (
 )
 from tests.browser.visits import Visit, Visitor, open_calculator, settled
 from tests.browser.written_run import LiveServer
-from tools.versions import folder_of
+from tools.versions import WORKER, folder_of
 
 pytestmark = pytest.mark.browser
 
@@ -133,21 +134,30 @@ def starts_without(visitor: Visit, change: dict[str, Any]) -> None:
     calculates(page)
 
 
-def test_a_new_build_drops_the_memory_of_the_old_one_and_the_switch_all(
+def test_a_new_build_drops_all_that_the_old_one_kept_though_its_worker_still_runs(
     visit: Visitor, server: LiveServer, site: Path
 ) -> None:
+    # Not with one that ends: Chromium under developer tools loses a page asked for just then.
+    deploy_worker(server.folder, NEVER_DONE + (site / WORKER).read_text("utf-8"))
     visitor = timed_guest(visit, server.address)
     page = keep_memory(visitor)
     visitor.open("about/")
+    rest(page)
     wait_until_kept(page, "/about/", MEMORY)
     new, old = deploy_newer(site, server.folder), folder_of(site, "assets").name
     visitor.open("about/")
-    expect(page.locator("h1")).to_contain_text("Newer")
+    expect(page.locator("h1")).to_contain_text("Newer")  # at once, not at the visit after the next
+    rest(page)
     wait_until_kept(page, *(f"/{new}/{name}" for name in NEW))
     eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
+    server.stop()
+    visitor.requests.clear()
     keep_memory(visitor)
+    assert any(new in url for url in visitor.requests)
+    assert [url for url in visitor.requests if old in url] == []
     assert [path for path in page.evaluate(KEPT) if path.endswith(MEMORY)] == [f"/{new}{MEMORY}"]
     assert open_again(visitor).query_selector(RESUMED)
+    server.start()
     assert not any(address.endswith(MEMORY) for address, _ in server.asked)
     visitor.open("about/")
     page.get_by_label("Keep pages on this device").uncheck()
@@ -160,41 +170,30 @@ def test_a_new_build_drops_the_memory_of_the_old_one_and_the_switch_all(
     assert visitor.errors == []
 
 
-def is_small(page: Page) -> None:
-    page.add_init_script(
-        "Object.defineProperty(Navigator.prototype, 'deviceMemory', {get: () => 2})"
-    )
+# A device that is small, saves data or has little room, as `short` says.
+SHORTAGES = """
+const define = (kind, name, get) => Object.defineProperty(kind.prototype, name, {get});
+window.short = "memory";
+define(Navigator, "deviceMemory", () => (window.short === "memory" ? 2 : 8));
+define(NetworkInformation, "saveData", () => window.short === "data");
+StorageManager.prototype.estimate = async () =>
+  { window.estimates += 1; return {quota: 5e8, usage: 4e8}; };
+"""
+# What the service worker's word leads to, that all which was visited is kept.
+KEEP = "(short) => { window.short = short; dispatchEvent(new Event('kept')); }"
 
 
-def saves_data(page: Page) -> None:
-    page.add_init_script(
-        "Object.defineProperty(NetworkInformation.prototype, 'saveData', {get: () => true})"
-    )
-
-
-@pytest.mark.parametrize("limit", [is_small, saves_data])
-def test_memory_is_not_kept_where_it_is_short(
-    visit: Visitor, server: LiveServer, limit: Callable[[Page], None]
-) -> None:
-    visitor = timed_guest(visit, server.address)
-    limit(visitor.page)
-    assert visit_and_rest(visitor).evaluate(LOOKUPS) == 0
-    assert visitor.errors == []
-
-
-def has_little_room(page: Page) -> None:
-    page.add_init_script(
-        "StorageManager.prototype.estimate = async () =>"
-        " { window.estimates += 1; return {quota: 5e8, usage: 4e8}; }"
-    )
-
-
-def test_memory_is_not_kept_in_a_storage_that_is_nearly_full(
+def test_memory_is_not_kept_where_memory_data_or_room_is_short(
     visit: Visitor, server: LiveServer
 ) -> None:
     visitor = timed_guest(visit, server.address)
-    has_little_room(visitor.page)
+    visitor.page.add_init_script(SHORTAGES)
     page = visit_and_rest(visitor)
+    page.evaluate(KEEP, "data")
+    rest_with_python(page)
+    assert page.evaluate(LOOKUPS) == 0
+    page.evaluate(KEEP, "room")
+    rest_with_python(page)
     page.wait_for_function("() => window.estimates === 1")
     assert page.evaluate(WORKERS) == [""]
     assert visitor.errors == []

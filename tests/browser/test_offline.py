@@ -113,7 +113,9 @@ def wait_until_removed(page: Page) -> None:
     eventually(page, lambda: not page.evaluate(KEPT) and not page.evaluate(REGISTRATIONS))
 
 
-def test_nothing_is_kept_while_python_starts(visit: Visitor, server: LiveServer) -> None:
+def test_what_was_visited_is_kept_once_python_runs_and_works_without_a_network(
+    visit: Visitor, server: LiveServer
+) -> None:
     visitor = timed_guest(visit, server.address)
     held: list[Route] = []
     visitor.page.route("**/pyodide.asm.wasm", lambda route: held.append(route))
@@ -127,17 +129,12 @@ def test_nothing_is_kept_while_python_starts(visit: Visitor, server: LiveServer)
     settled(page)
     rest(page)
     assert page.evaluate(REGISTERED) == 1
-    wait_until_kept(page, "/calculator/", "/pyodide.asm.wasm")
-
-
-def test_after_one_visit_what_was_visited_works_without_a_network(
-    visit: Visitor, server: LiveServer
-) -> None:
-    visitor = guest(visit, server.address)
-    page = open_calculator(visitor)
     wait_until_kept(page, "/calculator/", "/styles/site.css", *PYTHON, LIBRARY)
+    page.unroute_all()
     visitor.open("about/")
+    rest(page)
     wait_until_kept(page, "/about/")
+    page.context.new_cdp_session(page).send("Network.clearBrowserCache")
     server.stop()
     page = open_calculator(visitor, "batch_size=3")
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
@@ -171,36 +168,6 @@ def test_pages_for_visitors_work_without_a_network_before_anybody_visits_them(
     expect(page.locator("h1")).to_have_text("No network")
     page.get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_contain_text("Train together")
-
-
-def test_webassembly_comes_from_the_browsers_cache_else_from_what_is_kept(
-    visit: Visitor, server: LiveServer
-) -> None:
-    visitor = guest(visit, server.address)
-    page = open_calculator(visitor)
-    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
-    asked = len(server.asked)
-    spoil = """async () => {
-      for (const name of await caches.keys()) {
-        const store = await caches.open(name);
-        const found = (await store.keys()).find(({url}) => url.endsWith(".wasm"));
-        if (!found) continue;
-        const whole = await store.match(found);
-        await store.put(found, new Response("spoiled", {headers: whole.headers}));
-        globalThis.repair = () => store.put(found, whole);
-      }
-    }"""
-    other = visitor.page.context.new_page()
-    other.goto(server.address + "about/")
-    other.evaluate(spoil)
-    open_calculator(visitor, "batch_size=3")
-    assert not any(path.endswith(".wasm") for path, _ in server.asked[asked:])
-    other.evaluate("() => repair()")
-    page.context.new_cdp_session(page).send("Network.clearBrowserCache")
-    server.stop()
-    page = open_calculator(visitor, "batch_size=4")
-    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 4")
-    assert visitor.errors == []
 
 
 def test_live_data_of_the_last_visit_are_shown_as_such_until_the_server_is_back(
@@ -258,29 +225,6 @@ def deploy_newer(site: Path, folder: Path) -> str:
     return new
 
 
-def test_while_an_old_service_worker_still_runs_builds_do_not_mix(
-    visit: Visitor, server: LiveServer, site: Path
-) -> None:
-    # Not with one that ends: Chromium under developer tools loses a page asked for just then.
-    deploy_worker(server.folder, NEVER_DONE + (site / WORKER).read_text("utf-8"))
-    visitor = guest(visit, server.address)
-    page = open_calculator(visitor)
-    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
-    visitor.open("about/")
-    wait_until_kept(page, "/about/")
-    new, old = deploy_newer(site, server.folder), folder_of(site, "assets").name
-    visitor.open("about/")
-    expect(page.locator("h1")).to_contain_text("Newer")  # at once, not at the visit after the next
-    wait_until_kept(page, *(f"/{new}/{name}" for name in NEW))
-    eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
-    server.stop()
-    visitor.requests.clear()
-    page = open_calculator(visitor, "batch_size=3")
-    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
-    assert any(new in url for url in visitor.requests)
-    assert [url for url in visitor.requests if old in url] == []
-
-
 def test_a_page_of_a_newer_build_is_loaded_whole(
     visit: Visitor, server: LiveServer, site: Path
 ) -> None:
@@ -290,7 +234,7 @@ def test_a_page_of_a_newer_build_is_loaded_whole(
     new = deploy_newer(site, server.folder)
     page.evaluate("() => { window.kept = true; }")
     page.locator("footer a", has_text="Calculator").click()
-    settled(page)
+    page.wait_for_selector("#calculator-form[data-mounted]")
     assert not page.evaluate("() => window.kept")
     expect(page.locator(f"script[src*='{new}/calculator.js']").first).to_be_attached()
 
@@ -315,14 +259,14 @@ def test_the_switch_removes_what_is_kept_and_brings_it_back(
     assert visitor.errors == []
 
 
-@pytest.mark.parametrize("begins_with", ["", NEVER_DONE], ids=["idle", "busy"])
-def test_a_build_without_offline_use_removes_the_service_worker(
-    visit: Visitor, server: LiveServer, site: Path, begins_with: str
+def test_a_build_without_offline_use_removes_the_service_worker_even_a_busy_one(
+    visit: Visitor, server: LiveServer, site: Path
 ) -> None:
     script = (site / WORKER).read_text("utf-8")
-    deploy_worker(server.folder, begins_with + script)
-    visitor = guest(visit, server.address)
+    deploy_worker(server.folder, NEVER_DONE + script)
+    visitor = timed_guest(visit, server.address)
     page = visitor.open("about/")
+    rest(page)
     wait_until_kept(page, "/about/")
     assert script.count("=!1,") == 1  # whether it is switched off
     deploy_worker(server.folder, script.replace("=!1,", "=!0,"))
@@ -337,10 +281,9 @@ def test_full_storage_changes_nothing_but_visits_without_a_network(
     session = visitor.page.context.new_cdp_session(visitor.page)
     origin = server.address.rstrip("/")
     session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 100_000})
-    page = open_calculator(visitor)
-    page.wait_for_function("() => document.documentElement.dataset.kept")
-    assert "/pyodide.asm.wasm" not in " ".join(page.evaluate(KEPT))
+    visitor.open("about/").wait_for_function("() => document.documentElement.dataset.kept")
     page = open_calculator(visitor, "batch_size=3")
+    assert "/pyodide.asm.wasm" not in " ".join(page.evaluate(KEPT))
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
     assert visitor.errors == []
 
@@ -356,7 +299,7 @@ def test_where_service_workers_are_blocked_nothing_is_kept_and_nothing_fails(
     assert visitor.errors == []
 
 
-@pytest.mark.parametrize("path", ["", "calculator/", "live/", "join/"])
+@pytest.mark.parametrize("path", ["", "calculator/", "live/"])
 def test_to_keep_a_page_costs_hardly_a_request(visit: Visitor, site: Path, path: str) -> None:
     own = f"/{path}"
     server = LiveServer(site)
@@ -364,11 +307,8 @@ def test_to_keep_a_page_costs_hardly_a_request(visit: Visitor, site: Path, path:
     try:
         visitor = guest(visit, server.address, viewport=PHONE)
         page = visitor.open(path)
-        if path == "calculator/":
-            settled(page)
-            wait_until_kept(page, *PYTHON, LIBRARY)
-        wait_until_kept(page, own, "/styles/site.css")
-        page.wait_for_load_state("networkidle")
+        needed = (*PYTHON, LIBRARY) if path == "calculator/" else ()
+        wait_until_kept(page, own, "/styles/site.css", *needed)
     finally:
         server.stop()
     others = (path for path, _ in server.asked if path.endswith("/") and path != own)
