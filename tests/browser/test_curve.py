@@ -59,7 +59,7 @@ def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
     assert visitor.errors == []
 
 
-def test_the_arrow_keys_move_the_cursor(visit: Visitor) -> None:
+def test_keys_and_the_pointer_move_the_cursor(visit: Visitor) -> None:
     page = visit().open("calculator/?model=gpt2-s")
     settled(page)
     opened(page)
@@ -91,14 +91,6 @@ def test_the_arrow_keys_move_the_cursor(visit: Visitor) -> None:
     assert curve["points"][now - 1]["layer"] == "layer 1 of 12"
     page.get_by_role("button", name="Go to the peak").click()
     expect(slider).to_have_attribute("aria-valuenow", str(curve["peak"]))
-
-
-def test_the_pointer_moves_the_cursor(visit: Visitor) -> None:
-    page = visit().open("calculator/?model=gpt2-s")
-    settled(page)
-    opened(page)
-    curve = python_draws(model="gpt2-s")
-    slider = page.locator("#calculator-curve [role=slider]")
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     assert box is not None

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pieces.recorded_run import LIVE, first_run
-from tests.browser.visits import Visitor
+from tests.browser.visits import Visitor, ask_now
 from tests.browser.written_run import LiveServer, WrittenRun
 from training.run.live import CheckpointEntry, LiveFolder, timestamp
 
@@ -62,43 +62,34 @@ def test_a_caption_becomes_pictures_by_keyboard_and_a_seed_decides_which(visit: 
     button = page.locator("[data-live=draw-button]")
     expect(button).to_have_text(re.compile(r"Download 1\.\d\d\sMiB and draw"))
     assert not [url for url in visitor.requests if WEIGHTS in url or "drawing-worker" in url]
-    ask(page, "a red circle")
-    first = drawn(page, "a red circle")
-    words = "a red circle: drawing 1"
-    expect(page.locator("[data-live=drawn] canvas").first).to_have_attribute("aria-label", words)
-    expect(button).to_have_text("Draw")
-    # A circle of 8 pixels or more in radius, on 32 by 32, in each of the pictures.
-    assert all(150 < pixels < 512 for pixels in page.evaluate(RED))
-    page.get_by_label("Seed").fill("7")
-    page.keyboard.press("Enter")
-    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "2")
-    assert drawn(page, "a red circle") != first
-    page.get_by_label("Seed").fill("1")
-    button.click()
-    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "3")
-    assert drawn(page, "a red circle") == first
-    assert len([url for url in visitor.requests if WEIGHTS in url]) == 1
-    assert visitor.errors == []
-
-
-def test_a_word_that_the_model_never_saw_is_told_and_the_next_caption_drawn(
-    visit: Visitor,
-) -> None:
-    page = visit().open("live/")
-    expect(page.locator("[data-live=draw]")).to_be_visible()
     ask(page, "a purple circle")
     error = page.locator("[data-live=draw-error]")
     expect(error).to_have_text(re.compile("The model never saw the word “purple”. It knows these:"))
     expect(page.locator("#live-caption")).to_have_attribute("aria-invalid", "true")
     ask(page, " ")
     expect(error).to_have_text("Type a caption first.")
-    ask(page, "a blue square")
-    drawn(page, "a blue square")
+    ask(page, "a red circle")
+    first = drawn(page, "a red circle")
+    words = "a red circle: drawing 1"
+    expect(page.locator("[data-live=drawn] canvas").first).to_have_attribute("aria-label", words)
+    expect(button).to_have_text("Draw")
     expect(error).to_be_hidden()
     expect(page.locator("#live-caption")).not_to_have_attribute("aria-invalid", "true")
+    # A circle of 8 pixels or more in radius, on 32 by 32, in each of the pictures.
+    assert all(150 < pixels < 512 for pixels in page.evaluate(RED))
+    page.get_by_label("Seed").fill("7")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "3")
+    assert drawn(page, "a red circle") != first
+    page.get_by_label("Seed").fill("1")
+    button.click()
+    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "4")
+    assert drawn(page, "a red circle") == first
+    assert len([url for url in visitor.requests if WEIGHTS in url]) == 1
+    assert visitor.errors == []
 
 
-def test_a_run_without_weights_for_the_page_has_no_box(
+def test_a_run_without_weights_or_with_some_of_elsewhere_has_no_box(
     visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
     server, run = stage
@@ -106,56 +97,53 @@ def test_a_run_without_weights_for_the_page_has_no_box(
     run.add(3)
     run.write_checkpoints(2)
     page = visit(server.address).open("live/")
-    expect(page.locator("[data-live=step]")).to_have_text("3")
-    expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
-    expect(page.locator("[data-live=draw]")).to_be_hidden()
+    for step in (4, 5, 6):
+        expect(page.locator("[data-live=step]")).to_have_text(str(step - 1))
+        expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
+        expect(page.locator("[data-live=draw]")).to_be_hidden()
+        write_checkpoint(run, "0" * 64)
+        (entry,) = run.live.read_checkpoints()
+        drawing = ("../w.safetensors", "https://example.org/w.safetensors")[step % 2]
+        run.live.write_checkpoints([replace(entry, drawing=drawing)])
+        run.add(1)
+        ask_now(page)
 
 
-def test_weights_outside_of_the_runs_folder_are_not_asked_for(
+UNUSABLE = {
+    "sum": "The page cannot draw: the file is not the one that the run lists.",
+    "file": "The page cannot draw: the server has no such file (404).",
+    "server": "The page cannot draw: the server does not respond.",
+}
+
+
+def test_weights_that_cannot_be_used_are_told_and_asked_for_again(
     visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
     server, run = stage
     run.open()
     run.add(3)
-    write_checkpoint(run, "0" * 64)
-    for address in ("https://example.org/w.safetensors", "../w.safetensors"):
-        (entry,) = run.live.read_checkpoints()
-        run.live.write_checkpoints([replace(entry, drawing=address)])
-        page = visit(server.address).open("live/")
-        expect(page.locator("[data-live=step]")).to_have_text("3")
-        expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
-        expect(page.locator("[data-live=draw]")).to_be_hidden()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ("sum", "The page cannot draw: the file is not the one that the run lists."),
-        ("file", "The page cannot draw: the server has no such file (404)."),
-        ("server", "The page cannot draw: the server does not respond."),
-    ],
-)
-def test_weights_that_cannot_be_used_are_told_and_asked_for_again(
-    visit: Visitor, stage: tuple[LiveServer, WrittenRun], wrong: str, words: str
-) -> None:
-    server, run = stage
-    run.open()
-    run.add(3)
     right = hashlib.sha256(FILE.read_bytes()).hexdigest()
-    write_checkpoint(run, "0" * 64 if wrong == "sum" else right)
     page = visit(server.address).open("live/")
-    expect(page.locator("[data-live=draw]")).to_be_visible()
-    page.locator("#live-caption").fill("a red circle")
-    if wrong == "file":
-        (run.path / "checkpoints" / "000002" / WEIGHTS).unlink()
-    if wrong == "server":
-        page.route(f"**/{WEIGHTS}", lambda route: route.abort())
-    page.locator("#live-caption").press("Enter")
-    expect(page.locator("[data-live=draw-error]")).to_contain_text(words)
-    page.unroute_all()
-    write_checkpoint(run, right, step=3)
-    run.add(1)
-    expect(page.locator("[data-live=step]")).to_have_text("4")
+    for step, (wrong, words) in enumerate(UNUSABLE.items(), start=4):
+        offer(page, run, "0" * 64 if wrong == "sum" else right, step)
+        page.locator("#live-caption").fill("a red circle")
+        if wrong == "file":
+            (run.path / "checkpoints" / f"{step:06d}" / WEIGHTS).unlink()
+        if wrong == "server":
+            page.route(f"**/{WEIGHTS}", lambda route: route.abort())
+        page.locator("#live-caption").press("Enter")
+        expect(page.locator("[data-live=draw-error]")).to_contain_text(words)
+        page.unroute_all()
+    offer(page, run, right, step + 1)
     page.locator("#live-caption").press("Enter")
     drawn(page, "a red circle")
     expect(page.locator("[data-live=draw-error]")).to_be_hidden()
+
+
+def offer(page: Page, run: WrittenRun, sha256: str, step: int) -> None:
+    """List a checkpoint of that step, and wait until the page knows it."""
+    write_checkpoint(run, sha256, step)
+    run.add(1)
+    ask_now(page)
+    expect(page.locator("[data-live=step]")).to_have_text(str(step))
+    expect(page.locator("[data-live=draw]")).to_be_visible()

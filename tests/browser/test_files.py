@@ -56,13 +56,17 @@ def shows(page: Page, runs: list[dict[str, Any]]) -> None:
         expect(items).to_have_text([words for run in runs for words in run[part]])
 
 
-def test_files_are_read_as_the_command_line_reads_them_by_what_is_fetched_once(
+def test_files_are_read_as_the_command_line_does_by_readers_that_are_fetched_until_they_come(
     visit: Visitor,
 ) -> None:
     visitor = visit(viewport=WINDOW)
+    visitor.page.route("**/readers.zip", lambda route: route.abort())
     page = opened(visitor)
     before = len(visitor.requests)
     page.locator("#files-link").click()
+    choose(page, "axolotl.yml")
+    expect(page.locator("#files-error")).to_contain_text("did not load: try again")
+    visitor.page.unroute("**/readers.zip")
     for names in (
         ("axolotl.yml",),
         ("program.py",),
@@ -73,7 +77,7 @@ def test_files_are_read_as_the_command_line_reads_them_by_what_is_fetched_once(
         choose(page, *names)
         shows(page, python_checks(*names, gpu_memory="8"))
     fetched = [url.rpartition("/")[2] for url in visitor.requests[before:]]
-    assert [name for name in fetched if not name.endswith(".woff2")] == ["readers.zip"]
+    assert [name for name in fetched if not name.endswith(".woff2")] == 2 * ["readers.zip"]
     assert visitor.errors == []
 
 
@@ -131,15 +135,3 @@ def test_what_is_no_training_file_is_named(visit: Visitor) -> None:
         choose(page, "axolotl.yml")
         expect(page.locator("#files-error")).to_be_hidden()
     assert visitor.errors == []
-
-
-def test_readers_that_do_not_load_are_tried_again(visit: Visitor) -> None:
-    visitor = visit(viewport=WINDOW)
-    visitor.page.route("**/readers.zip", lambda route: route.abort())
-    page = opened(visitor)
-    page.locator("#files-link").click()
-    choose(page, "axolotl.yml")
-    expect(page.locator("#files-error")).to_contain_text("did not load: try again")
-    visitor.page.unroute("**/readers.zip")
-    choose(page, "axolotl.yml")
-    shows(page, python_checks("axolotl.yml", gpu_memory="8"))

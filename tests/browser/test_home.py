@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from calculator.catalog import GPUS
 from templates.pages.index.fit import ANSWERS, FIRST_MODEL, MODELS, answer
 from templates.pieces.recorded_run import first_run
-from tests.browser.visits import Visitor, python_answers, settled
+from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 from tests.browser.written_run import LiveServer, WrittenRun
 
 pytestmark = pytest.mark.browser
@@ -35,14 +35,9 @@ def test_the_script_draws_the_swarm_that_the_page_was_built_with(visit: Visitor)
     page = visit(reduced_motion="reduce").open()
     played_to_the_end(page)
     assert page.evaluate(figure) == built.evaluate("(drawing) => drawing.outerHTML")
-
-
-def test_for_those_who_ask_for_calm_nothing_moves_by_itself(visit: Visitor) -> None:
-    page = visit(reduced_motion="reduce").open()
-    played_to_the_end(page)
     last = first_run().steps[-1]["step"]
     expect(page.locator("[data-swarm-step]")).to_contain_text(f"Step {last} of")
-    assert page.locator(".swarm__part").count() == 0
+    assert page.locator(".swarm__part").count() == 0  # nothing moves for those who ask for calm
 
 
 def test_a_recorded_run_is_played_from_its_start_and_can_be_paused(visit: Visitor) -> None:
@@ -61,11 +56,14 @@ def test_a_recorded_run_is_played_from_its_start_and_can_be_paused(visit: Visito
     assert page.inner_text("[data-swarm-step]").split()[1] == str(step)
 
 
-def test_without_javascript_the_figure_is_whole(visit: Visitor) -> None:
+def test_without_javascript_the_figure_is_whole_and_a_table_answers(visit: Visitor) -> None:
     page = visit(java_script_enabled=False).open()
     assert page.locator(".swarm__peer").count() == len(first_run().peers)
     expect(page.locator("[data-swarm-play]")).to_be_hidden()
     expect(page.locator("[data-swarm-picture]")).to_be_visible()
+    expect(page.locator(".fit__controls")).to_be_hidden()
+    expect(page.locator(".fit tbody tr")).to_have_count(len(MODELS))
+    expect(page.locator(".fit tbody tr").first).to_be_visible()
 
 
 def test_a_run_that_is_on_is_followed(visit: Visitor, stage: tuple[LiveServer, WrittenRun]) -> None:
@@ -110,34 +108,27 @@ def choose(page: Page, model: str, gpu: str, batch: str) -> None:
     page.locator("#fit-batch").select_option(label=batch)
 
 
-@pytest.mark.parametrize(
-    ("model", "gpu", "batch"),
-    [
-        (FIRST_MODEL, "rtx-3060", "4"),
-        ("dalle-together", "rtx-4090", "16"),
-        ("Qwen/Qwen3-14B", "a100-80", "2"),
-    ],
-)
-def test_the_small_calculator_shows_python_s_answers(
-    visit: Visitor, model: str, gpu: str, batch: str
-) -> None:
+def test_the_small_calculator_shows_python_s_answers(visit: Visitor) -> None:
     visitor = visit()
     page = visitor.open()
     page.wait_for_load_state("networkidle")
-    choose(page, model, gpu, batch)
-    rows = page.evaluate(SHOWN)
-    assert len(rows) >= 3
-    for need, verdict, query in rows:
-        state = dict(parse_qsl(query))
-        assert (state["model"], state["gpu"], state["batch_size"]) == (model, gpu, batch)
-        value = python_answers("answer", state)["value"]
-        assert (need, verdict) == (
-            value["figures"]["monitor.report.shown"],
-            value["verdict"]["state"],
-        )
-    expected = ANSWERS[answer(model, int(batch), GPUS[gpu])]
-    expect(page.locator("[data-fit-answer]")).to_have_text(expected)
-    assert expected.startswith("Fits") is ("fits" in [verdict for _, verdict, _ in rows])
+    for model, gpu, batch in (
+        (FIRST_MODEL, "rtx-3060", "4"),
+        ("dalle-together", "rtx-4090", "16"),
+        ("Qwen/Qwen3-14B", "a100-80", "2"),
+    ):
+        choose(page, model, gpu, batch)
+        rows = page.evaluate(SHOWN)
+        assert len(rows) >= 3
+        for need, verdict, query in rows:
+            state = dict(parse_qsl(query))
+            assert (state["model"], state["gpu"], state["batch_size"]) == (model, gpu, batch)
+            value = python_answers("answer", state)["value"]
+            assert need == value["figures"]["monitor.report.shown"]
+            assert verdict == value["verdict"]["state"]
+        expected = ANSWERS[answer(model, int(batch), GPUS[gpu])]
+        expect(page.locator("[data-fit-answer]")).to_have_text(expected)
+        assert expected.startswith("Fits") is ("fits" in [verdict for _, verdict, _ in rows])
     assert [address for address in visitor.requests if "pyodide" in address] == []
     assert visitor.errors == []
 
@@ -158,8 +149,11 @@ def test_the_small_calculator_obeys_the_keyboard_and_its_bars_follow(visit: Visi
     expect(page.get_by_role("status").filter(has_text="Fits")).to_be_visible()
 
 
+@pytest.mark.one_python
 def test_a_row_of_the_small_calculator_opens_the_full_one_in_its_state(visit: Visitor) -> None:
-    page = visit().open()
+    page = open_calculator(visit(), "model=bert-base")
+    page.locator(".site-footer").get_by_role("link", name="Home").click()
+    expect(page.locator("#fit-model")).to_be_enabled()
     page.wait_for_load_state("networkidle")
     choose(page, "gpt2-xl", "rtx-4090", "2")
     need, verdict, _ = page.evaluate(SHOWN)[1]
@@ -168,13 +162,6 @@ def test_a_row_of_the_small_calculator_opens_the_full_one_in_its_state(visit: Vi
     expect(page.locator("#calculator-verdict")).to_contain_text(verdict.capitalize())
     expect(page.locator("#calculator-verdict")).to_contain_text(f"Needs {need}")
     expect(page.locator("#model")).to_have_value("gpt2-xl")
-
-
-def test_without_javascript_a_table_answers_instead_of_the_controls(visit: Visitor) -> None:
-    page = visit(java_script_enabled=False).open()
-    expect(page.locator(".fit__controls")).to_be_hidden()
-    expect(page.locator(".fit tbody tr")).to_have_count(len(MODELS))
-    expect(page.locator(".fit tbody tr").first).to_be_visible()
 
 
 def test_without_its_table_the_small_calculator_says_so(visit: Visitor) -> None:

@@ -56,8 +56,7 @@ def decimal(loss: float) -> str:
 
 
 def test_the_script_writes_what_the_page_was_built_with(visit: Visitor, archive: Page) -> None:
-    built = visit(java_script_enabled=False)
-    before = built.open("live/").locator("#live")
+    before = visit(java_script_enabled=False).open("live/").locator("#live")
     rows = before.locator(".board__table tbody tr").all_inner_texts()
     figures = ("step", "loss", "loss_before", "working", "others", "samples_per_second", "samples")
     figures += ("traffic", "traffic_step", "left", "state", "title", "note", "pictures-when")
@@ -68,16 +67,10 @@ def test_the_script_writes_what_the_page_was_built_with(visit: Visitor, archive:
         assert after[name] == text, name
     drawn = archive.locator(".board__table tbody tr:not(.board__space)").all_inner_texts()
     assert [row.split() for row in drawn] == [row.split() for row in rows]
-
-
-def test_without_javascript_the_figures_the_curve_and_the_pictures_are_there(
-    visit: Visitor,
-) -> None:
-    page = visit(java_script_enabled=False).open("live/")
-    expect(page.locator("[data-chart=loss] svg.plot")).to_be_visible()
-    expect(page.locator(".through__row img").first).to_be_visible()
-    expect(page.locator("#live-charts")).to_be_hidden()
-    expect(page.locator(".board__name a")).to_have_count(len(NAMES))
+    expect(before.locator("[data-chart=loss] svg.plot")).to_be_visible()
+    expect(before.locator(".through__row img").first).to_be_visible()
+    expect(before.locator("#live-charts")).to_be_hidden()
+    expect(before.locator(".board__name a")).to_have_count(len(NAMES))
 
 
 def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
@@ -98,7 +91,20 @@ def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
     charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
 
 
-def test_the_charts_mark_what_happened_and_a_list_says_it(charts: Page) -> None:
+def test_the_charts_are_read_by_keyboard_as_a_list_and_as_a_table(charts: Page) -> None:
+    reader = charts.locator("#live-reader")
+    reader.focus()
+    charts.keyboard.press("Home")
+    expect(charts.locator("[data-live=reader]")).to_contain_text(decimal(FIRST["loss"]))
+    words = f"Step {FIRST['step']}, Loss {decimal(FIRST['loss'])}"
+    expect(reader).to_have_attribute("aria-valuetext", re.compile(words))
+    charts.keyboard.press("ArrowRight")
+    expect(charts.locator("[data-chart=loss] .chart__cursor")).to_be_visible()
+    charts.get_by_text("The charts as a table").click()
+    rows = charts.locator("[data-live=table] tbody tr")
+    expect(rows.first).to_contain_text(decimal(FIRST["loss"]))
+    expect(rows.last).to_contain_text(decimal(LAST["loss"]))
+    assert rows.count() <= 60
     left = [peer for peer in RUN.peers if peer["state"] == "left"]
     shapes = f"() => {PLOT}._fullLayout.shapes.length"
     assert charts.evaluate(shapes) == len(RUN.peers) + len(left) + len(RUN.checkpoints)
@@ -113,6 +119,10 @@ def test_the_charts_mark_what_happened_and_a_list_says_it(charts: Page) -> None:
     expect(events.filter(has_text=re.compile(rf"Checkpoint at step {first}\b"))).to_have_count(1)
     expect(charts.locator(".key--event-left")).to_be_visible()
     expect(charts.locator(".key--event-stalled")).to_be_hidden()
+    line = charts.evaluate(f"() => (({{ x, y }}) => [[...x], [...y]])({PLOT}.data[2])")
+    rates = [list(point) for point in zip(*line, strict=True)]
+    corners = [corner for corner in RUN.card["schedule"]["corners"] if corner[0] <= LAST["step"]]
+    assert [corner for corner in corners if corner not in rates] == []
     charts.get_by_label("Events").uncheck()
     charts.wait_for_function(f"() => ({shapes})() === 0")
 
@@ -137,29 +147,6 @@ def test_without_the_charts_library_the_page_says_so_and_keeps_the_curve(visit: 
     expect(page.locator("[data-chart=loss] svg.plot")).to_be_visible()
     expect(page.locator("[data-live=reader]")).to_contain_text(decimal(LAST["loss"]))
     assert visitor.errors == []
-
-
-def test_one_step_is_read_by_keyboard_and_all_in_a_table(charts: Page) -> None:
-    reader = charts.locator("#live-reader")
-    reader.focus()
-    charts.keyboard.press("Home")
-    expect(charts.locator("[data-live=reader]")).to_contain_text(decimal(FIRST["loss"]))
-    words = f"Step {FIRST['step']}, Loss {decimal(FIRST['loss'])}"
-    expect(reader).to_have_attribute("aria-valuetext", re.compile(words))
-    charts.keyboard.press("ArrowRight")
-    expect(charts.locator("[data-chart=loss] .chart__cursor")).to_be_visible()
-    charts.get_by_text("The charts as a table").click()
-    rows = charts.locator("[data-live=table] tbody tr")
-    expect(rows.first).to_contain_text(decimal(FIRST["loss"]))
-    expect(rows.last).to_contain_text(decimal(LAST["loss"]))
-    assert rows.count() <= 60
-
-
-def test_the_learning_rate_drawn_is_the_one_in_the_runs_file(charts: Page) -> None:
-    line = charts.evaluate(f"() => (({{ x, y }}) => [[...x], [...y]])({PLOT}.data[2])")
-    inside = [corner for corner in RUN.card["schedule"]["corners"] if corner[0] <= LAST["step"]]
-    for corner in inside:
-        assert corner in [list(point) for point in zip(*line, strict=True)]
 
 
 def test_contributors_are_searched_and_sorted(archive: Page) -> None:
@@ -269,7 +256,7 @@ def test_the_pictures_of_the_page_itself_show_where_no_data_come(visit: Visitor)
     expect(image).to_have_attribute("src", re.compile(r"samples/\d+-00-00\.png$"))
 
 
-def test_the_pictures_go_through_the_run_by_keyboard(archive: Page) -> None:
+def test_pictures_go_through_the_run_by_keyboard_and_checkpoints_show_theirs(archive: Page) -> None:
     first, last = RUN.samples["checkpoints"][0], RUN.samples["checkpoints"][-1]
     slider = archive.locator("#live-checkpoint")
     image = archive.locator(".through__row img").first
@@ -281,17 +268,15 @@ def test_the_pictures_go_through_the_run_by_keyboard(archive: Page) -> None:
     words = f"{RUN.samples['prompts'][0]}: drawing 1 of {len(first['images'][0])} at step"
     expect(image).to_have_attribute("alt", f"{words} {first['step']}")
     expect(slider).to_have_attribute("aria-valuetext", re.compile(f"Step {first['step']}, loss"))
-
-
-def test_a_checkpoints_sum_is_copied_whole(visit: Visitor) -> None:
+    archive.context.grant_permissions(["clipboard-read", "clipboard-write"])
     first, last = RUN.checkpoints[0], RUN.checkpoints[-1]
-    page = visit(permissions=["clipboard-read", "clipboard-write"]).open("live/")
-    page.get_by_role("button", name=f"Copy the SHA-256 of step {last['step']}").click()
-    assert page.evaluate("navigator.clipboard.readText()") == last["sha256"]
-    page.get_by_role("button", name=f"Show all {len(RUN.checkpoints)} checkpoints").click()
-    expect(page.locator(".checkpoints__table tbody tr")).to_have_count(len(RUN.checkpoints))
-    page.get_by_role("button", name=f"Samples of step {first['step']}", exact=True).click()
-    expect(page.locator("[data-live=pictures-when]")).to_contain_text(f"Step {first['step']}")
+    archive.get_by_role("button", name=f"Copy the SHA-256 of step {last['step']}").click()
+    assert archive.evaluate("navigator.clipboard.readText()") == last["sha256"]
+    archive.get_by_role("button", name=f"Show all {len(RUN.checkpoints)} checkpoints").click()
+    expect(archive.locator(".checkpoints__table tbody tr")).to_have_count(len(RUN.checkpoints))
+    archive.get_by_role("button", name=f"Samples of step {first['step']}", exact=True).click()
+    when = archive.locator("[data-live=pictures-when]")
+    expect(when).to_contain_text(f"Step {first['step']}")
 
 
 @pytest.fixture

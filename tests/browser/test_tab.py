@@ -10,6 +10,10 @@ from tests.browser.visits import Visitor
 
 pytestmark = pytest.mark.browser
 
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { get: () => true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 LOSS = "() => Number(document.querySelector('#tab [data-now=loss]').textContent)"
 
 
@@ -49,7 +53,32 @@ def test_start_loads_the_training_the_loss_falls_pictures_are_drawn_and_a_guess_
     page.get_by_label("What B sends").select_option("the opposite")
     answer = re.compile(r"In the 30 exchanges since you changed something, the loss .*guessed")
     expect(page.locator("#tab [data-said]")).to_have_text(answer)
+    pauses_by_hand_and_while_hidden(page)
     assert visitor.errors == []
+
+
+def pauses_by_hand_and_while_hidden(page: Page) -> None:
+    """A paused swarm makes no step more, nor does one that nobody sees."""
+    before = time.monotonic()
+    waits_for_steps(page, 2)
+    two = time.monotonic() - before
+    button = page.locator("#tab [data-start]")
+    button.click()
+    expect(button).to_have_text("Continue")
+    expect(page.locator("#tab [data-said]")).to_have_text("Paused.")
+    assert_rests(page, two)
+    button.click()
+    waits_for_steps(page, 1)
+    page.evaluate(HIDE)
+    assert_rests(page, two)
+
+
+def assert_rests(page: Page, seconds: float) -> None:
+    """In a time in which there would be steps, there is none but the one that is under way."""
+    page.wait_for_timeout(1000 * seconds)
+    step = page.locator("#tab").get_attribute("data-step")
+    page.wait_for_timeout(1000 * seconds)
+    assert page.locator("#tab").get_attribute("data-step") == step
 
 
 def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit: Visitor) -> None:
@@ -62,6 +91,13 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     expect(sent).to_have_text(re.compile(r"^3\.\d\d\sMiB$"))  # 4 copies of 0.8 MiB
     page.get_by_label("8 bits").check()
     expect(sent).to_have_text(re.compile(r"^\d{3}\sKiB$"))
+    page.get_by_label("sparse updates").check()  # local steps
+    expect(page.get_by_label("CenteredClip")).to_be_disabled()
+    expect(sent).to_have_text(re.compile(r"^17\.\d\sKiB$"))  # 3 of 5.95 KiB: each uploads once
+    before = int(page.locator("#tab").get_attribute("data-step") or 0)
+    waits_for_steps(page, 1)
+    assert (int(page.locator("#tab").get_attribute("data-step") or 0) - before) % 8 == 0
+    page.get_by_label("8 bits").check()
     page.get_by_label("What C sends").select_option("noise")
     page.get_by_label("CenteredClip").check()
     page.get_by_label("an equal share").check()
@@ -89,60 +125,19 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     assert visitor.errors == []
 
 
-def test_local_steps_exchange_a_hundredth_and_the_loss_falls_on(visit: Visitor) -> None:
-    visitor = visit()
-    page = visitor.open("train-in-this-tab/")
-    page.get_by_label("sparse updates").check()
-    started(page)
-    expect(page.get_by_label("CenteredClip")).to_be_disabled()
-    sent = page.locator("#tab [data-now=sent]")
-    expect(sent).to_have_text(re.compile(r"^17\.\d\sKiB$"))  # 3 of 5.95 KiB: each uploads once
-    assert int(page.locator("#tab").get_attribute("data-step") or 0) % 8 == 0
-    page.wait_for_function(f"() => ({LOSS})() < 4")
-    page.get_by_role("button", name="Add a volunteer").click()
-    expect(page.locator("#tab tbody tr").nth(3).locator("[data-total]")).to_have_text(
-        re.compile(r"^[1-9]")
-    )
-    page.get_by_label("32 bits").check()
-    expect(sent).to_have_text(re.compile(r"MiB$"))
-    assert visitor.errors == []
-
-
-def test_training_pauses_by_hand_and_while_the_page_is_hidden(visit: Visitor) -> None:
-    page = visit().open("train-in-this-tab/")
-    started(page)
-    before = time.monotonic()
-    waits_for_steps(page, 2)
-    two = time.monotonic() - before
-    button = page.locator("#tab [data-start]")
-    button.click()
-    expect(button).to_have_text("Continue")
-    expect(page.locator("#tab [data-said]")).to_have_text("Paused.")
-    assert_rests(page, two)
-    button.click()
-    waits_for_steps(page, 1)
-    page.evaluate(
-        "() => { Object.defineProperty(document, 'hidden', { get: () => true });"
-        " document.dispatchEvent(new Event('visibilitychange')); }"
-    )
-    assert_rests(page, two)
-
-
-def assert_rests(page: Page, seconds: float) -> None:
-    """In a time in which there would be steps, there is none but the one that is under way."""
-    page.wait_for_timeout(1000 * seconds)
-    step = page.locator("#tab").get_attribute("data-step")
-    page.wait_for_timeout(1000 * seconds)
-    assert page.locator("#tab").get_attribute("data-step") == step
-
-
-def test_a_phone_trains_with_two_volunteers(visit: Visitor) -> None:
+def test_a_phone_trains_with_two_volunteers_and_local_steps_learn(visit: Visitor) -> None:
     page = visit(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True).open(
         "train-in-this-tab/"
     )
+    page.get_by_label("sparse updates").check()
     page.locator("#tab [data-start]").tap()
-    expect(page.locator("#tab")).to_have_attribute("data-step", re.compile(r"\d"))
+    expect(page.locator("#tab")).to_have_attribute("data-step", "8")
     expect(page.locator("#tab tbody th")).to_have_text(["A", "B"])
+    page.wait_for_function(f"() => ({LOSS})() < 4.5")
+    page.get_by_role("button", name="Add a volunteer").click()
+    expect(page.locator("#tab tbody tr").nth(2).locator("[data-total]")).to_have_text(
+        re.compile(r"^[1-9]")
+    )
 
 
 def test_without_the_workers_script_the_page_says_that_training_has_stopped(visit: Visitor) -> None:
