@@ -18,7 +18,7 @@ from calculator.errors import InputError, unknown_name
 from calculator.estimate import estimate
 from calculator.nesting import DEEPEST, is_too_deep
 from calculator.page.advice import advise
-from calculator.page.answer import answer
+from calculator.page.answer import answer, glance
 from calculator.page.states import Params, architecture_of
 from calculator.plan import Plan
 from calculator.planner.need import judged
@@ -206,6 +206,7 @@ def plan(params: Params) -> dict[str, Any]:
 
 _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
+    "glance": glance,
     "advise": advise,
     "curve": step_curve,
     "frontier": frontier,

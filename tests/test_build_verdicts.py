@@ -6,7 +6,7 @@ from calculator.cards import CARDS
 from calculator.catalog import known_shape
 from calculator.page.answer import answer
 from calculator.page.states import read_state
-from calculator.planner.need import judged, need_of
+from calculator.planner.need import bounds, judged, need_of
 from calculator.presets import FIELD, Preset
 from templates.pages.calculator import first
 from templates.pages.index import fit
@@ -55,7 +55,7 @@ def test_other_models_have_pythons_verdict_within_the_bounds(model: str) -> None
             need = need_of(report)
             if card.name in shown:
                 assert shown[card.name][0] == need.verdict(card.memory), (preset, card)
-            least, most = first.bounds(report.plan, report.gpu.total)
+            least, most = bounds(report.plan, report.gpu.total)
             assert least <= need.low <= need.high <= most, (preset, card)
 
 

@@ -1,7 +1,8 @@
 """Every figure that the calculator's page shows for one state of its form."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,50 +16,85 @@ from calculator.laws import RefusedError
 from calculator.options import as_text
 from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
-from calculator.page.states import JOB, Params, chosen, plan_of, read_state
+from calculator.page.states import (
+    JOB,
+    Params,
+    architecture_of,
+    chosen,
+    gpu_of,
+    plan_of,
+    read_state,
+)
 from calculator.page.training import training_sentences
 from calculator.plan import DataParallel, Plan, techniques
-from calculator.planner.need import describe_need, judged, need_of
+from calculator.planner.need import Verdict, by_bounds, describe_need, judged, need_of
 from calculator.presets import FIELD, preset_named
 from calculator.report import Report
 from calculator.resolution import plain_value, resolve, without_techniques
 from calculator.way_out import WayOutError, described, offering, value_in_words
 
+# figures of a report that the simulated allocator gives
+OF_THE_ALLOCATOR: Final = ("allocated", "reserved", "used", "overhead", "low", "high")
 OWN_CHOICES: Final = "No preset: your own choices, from PyTorch's defaults."
 
 
 def answer(params: Params) -> dict[str, Any]:
     """Every figure that the calculator's page shows for one state of its form."""
+    value, report, baseline = _counted(params, judged)
+    value["monitor"] = {"report": _monitor(report), "baseline": _monitor(baseline)}
+    value["verdict"] = verdict_on(report, report.plan.card)
+    value["refused"] = _refused(params)
+    value["figures"] = figures(value)
+    return value
+
+
+def glance(params: Params) -> dict[str, Any]:
+    """The figures that take no longer than a frame: without a simulation, or a search for refusals.
+
+    It has a verdict where the peak alone decides it.
+    """
+    value, report, _ = _counted(params, _cached)
+    for side, name in product(("report", "baseline"), OF_THE_ALLOCATOR):
+        del value[side]["gpu"][name]
+    known = by_bounds(report.plan, report.gpu.total)
+    value["monitor"], value["verdict"] = None, known and _in_parts(*known)
+    value["figures"] = figures(value)
+    return value
+
+
+def _counted(
+    params: Params, count: Callable[[Architecture, Plan], Report]
+) -> tuple[dict[str, Any], Report, Report]:
+    """The values that both have, the report, and that of the second column."""
     architecture, plan, gpu = read_state(params)
     try:
         with offering(architecture, plan):
-            report = judged(architecture, plan)
+            report = count(architecture, plan)
     except WayOutError as error:
         near = plan.but(**error.changes)
         query = urlencode(chosen(architecture, near, params))
         error.link = {"words": described(error.changes), "query": query}
         raise
     untimed = list(why_untimed(report.plan))
-    plain = _baseline(architecture, plan, report)
+    without = without_techniques(architecture, plan)
+    is_plain = resolve(architecture, without) == report.plan
+    plain = report if is_plain else count(architecture, without)
     state = chosen(architecture, plan, params)
     preset = preset_named(state.get(FIELD))
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
-        baseline = judged(other[0], other[1])
+        baseline = count(other[0], other[1])
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
         "report": report.as_json(),
         "baseline": baseline.as_json(),
-        "monitor": {"report": _monitor(report), "baseline": _monitor(baseline)},
         "plain_peak": plain.gpu.total,
-        "is_plain": other is None and plain is report,
+        "is_plain": other is None and is_plain,
         "beside": describe_beside(shown, other),
         "savings": _savings(architecture, plan, report),
-        "refused": _refused(architecture, gpu, params),
         "longest": architecture.sequence_length,
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
-        "verdict": verdict_on(report, gpu),
         "time": report.seconds.words if report.seconds else " ".join(untimed),
         "training": training_sentences(report, params),
         "job": {name: state.get(name, "") for name in JOB},
@@ -70,8 +106,7 @@ def answer(params: Params) -> dict[str, Any]:
         "pin": pin(architecture, plan, params),
         "query": urlencode(state),
     }
-    value["figures"] = figures(value)
-    return value
+    return value, report, baseline
 
 
 def in_words(state: Mapping[str, object]) -> dict[str, str]:
@@ -87,13 +122,6 @@ def in_words(state: Mapping[str, object]) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _cached(architecture: Architecture, plan: Plan) -> Report:
     return estimate(architecture, plan)
-
-
-def _baseline(architecture: Architecture, plan: Plan, report: Report) -> Report:
-    plain = without_techniques(architecture, plan)
-    if resolve(architecture, plain) == report.plan:
-        return report
-    return judged(architecture, plain)
 
 
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
@@ -135,11 +163,12 @@ def _replace(plan: Plan, field: str, value: object) -> Plan:
     return Plan.parse({**values, field: value, **without}).on(plan.card)
 
 
-def _refused(architecture: Architecture, gpu: Gpu, params: Params) -> dict[str, dict[str, str]]:
+def _refused(params: Params) -> dict[str, dict[str, str]]:
     """By option, the values that a law forbids beside the other choices, each with the rule.
 
     A value stays on offer whose refusal would name another option to change.
     """
+    architecture, gpu = architecture_of(params), gpu_of(params)
     found: dict[str, dict[str, str]] = {}
     for name, option in Plan.options().items():
         flags = (True, False) if option.kind == "flag" else ()
@@ -171,6 +200,9 @@ def _monitor(report: Report) -> dict[str, int]:
 def verdict_on(report: Report, gpu: Gpu) -> dict[str, str]:
     """The verdict, and the sum behind it."""
     need = need_of(report)
-    state = need.verdict(gpu.memory).value
-    words, reason = f"{state.capitalize()}.", describe_need(need, gpu)
-    return {"state": state, "words": words, "sum": reason, "text": f"{words} {reason}"}
+    return _in_parts(need.verdict(gpu.memory), describe_need(need, gpu))
+
+
+def _in_parts(verdict: Verdict, reason: str) -> dict[str, str]:
+    words = f"{verdict.capitalize()}."
+    return {"state": verdict.value, "words": words, "sum": reason, "text": f"{words} {reason}"}

@@ -81,6 +81,18 @@ SHOWN = """() => ({
     .map((place) => [place.id.replace("-error", ""), place.textContent]),
 })"""
 
+# One movement of a slider, and the texts that come first, each with whether it is still to come.
+MOVE = """() => new Promise((resolve) => {
+  const answer = document.querySelector("#calculator-answer");
+  const texts = () => [...document.querySelectorAll("[data-text]")]
+    .map((e) => [e.dataset.text, e.textContent, "late" in e.dataset]);
+  new MutationObserver(() => resolve(texts()))
+    .observe(answer, {attributeFilter: ["data-figures-id"]});
+  const slider = document.querySelector("input[type=range][name=batch_size]");
+  slider.value = "4";
+  slider.dispatchEvent(new Event("input", {bubbles: true}));
+})"""
+
 
 def look_up(value: Any, path: str) -> Any:
     """The value at a dotted path of an answer."""
@@ -132,6 +144,20 @@ def test_figures_of_each_option_equal_cpythons(visit: Visitor) -> None:
     for state in allowed[::10]:
         assert_same(open_calculator(visitor, urlencode(state)), state)
     assert visitor.errors == []
+
+
+def test_figures_follow_a_slider_before_the_allocator_is_simulated(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=gpt2-s")
+    early = page.evaluate(MOVE)
+    state = {"model": "gpt2-s", "batch_size": page.input_value("#batch_size")}
+    glance, whole = (python_answers(each, state)["value"] for each in ("glance", "answer"))
+    assert sum(late for *_, late in early) > 8
+    for path, text, late in early:
+        assert late or text == glance["figures"][path], path
+    settled(page)
+    assert page.locator("[data-late]").count() == 0
+    for path, text in page.evaluate(SHOWN)["texts"]:
+        assert text == whole["figures"][path], path
 
 
 def test_the_default_result_is_in_the_page_before_python_is(visit: Visitor) -> None:

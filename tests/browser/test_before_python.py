@@ -126,6 +126,6 @@ def test_another_model_has_a_verdict_by_bounds_before_python(visit: Visitor) -> 
     page = without_python(visit()).open(f"calculator/?{urlencode(state)}")
     words = "Fits. Needs at most "
     expect(page.locator("#calculator-verdict")).to_contain_text(words)
-    expect(page.locator("#calculator-verdict")).to_contain_text(", your L40S has 45.0 GiB.")
+    expect(page.locator("#calculator-verdict")).to_contain_text(", your L40S has 45.0.")
     assert verdict(**state).startswith("Fits. Needs")
     assert not is_quiet(page)

@@ -52,6 +52,21 @@ def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
 
 @given(cases(catalog_only=True))
 @examples(4)
+def test_a_glance_says_nothing_else_than_the_answer(case: Case) -> None:
+    glance, whole = (ask(method, params(case))["value"] for method in ("glance", "answer"))
+    early, late = glance["verdict"], whole["verdict"]
+    assert early is None or early["state"] == late["state"]
+    for value in (glance, whole):
+        value["figures"] = {
+            path: text for path, text in value["figures"].items() if not path.startswith("verdict")
+        }
+    assert glance["figures"].items() <= whole["figures"].items()
+    both = glance.keys() - {"report", "baseline", "monitor", "verdict", "figures"}
+    assert {name: glance[name] for name in both} == {name: whole[name] for name in both}
+
+
+@given(cases(catalog_only=True))
+@examples(4)
 def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
     value = answer(params(case))
     assert answer(dict(parse_qsl(value["query"]))) == value

@@ -23,20 +23,25 @@ const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(se
  */
 const lookUp = (value, path) => path.split(".").reduce((found, name) => found?.[name], value);
 
-/** @param {any} value The value that calculator.protocol returns for "answer". */
-export function showAnswer(value) {
+/**
+ * Show figures. Those that the value lacks stay, pale: without a simulation of the allocator it has
+ * neither what this reserves nor, where that decides, the verdict.
+ *
+ * @param {any} value The value that calculator.protocol returns for "glance" or "answer".
+ */
+export function showFigures(value) {
+  const isWhole = Boolean(value.monitor);
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-text]"))) {
-    const text = value.figures[element.dataset.text ?? ""];
-    if (element.textContent !== text) element.textContent = text;
+    const text = value.figures[element.dataset.text ?? ""] ?? (isWhole ? "" : undefined);
+    element.toggleAttribute("data-late", text === undefined);
+    if (text !== undefined && element.textContent !== text) element.textContent = text;
   }
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-lengths]"))) {
     for (const pair of (element.dataset.lengths ?? "").split(" ")) {
       const [name, path] = pair.split(":");
-      element.style.setProperty(`--${name}`, String(lookUp(value, path)));
+      const length = lookUp(value, path);
+      if (length !== undefined) element.style.setProperty(`--${name}`, String(length));
     }
-  }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
-    element.dataset.fit = value.verdict.state;
   }
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-phase]"))) {
     element.toggleAttribute("data-peak", element.dataset.phase === value.report.gpu.phase);
@@ -48,17 +53,34 @@ export function showAnswer(value) {
   answer.toggleAttribute("data-plain", value.is_plain);
   for (const state of ["data-stale", "data-none"]) answer.removeAttribute(state);
   find("#calculator-refused").hidden = true;
+  if (value.verdict) showFit(value.verdict.state);
+  else showStale(COMPUTING, "", "verdict");
+  answer.dataset.figuresId = String(Number(answer.dataset.figuresId ?? 0) + 1);
+}
+
+/** @param {any} value The value that calculator.protocol returns for "answer". */
+export function showAnswer(value) {
+  showFigures(value);
+  const answer = find("#calculator-answer");
   answer.dataset.answerId = String(Number(answer.dataset.answerId) + 1);
 }
 
+/** @param {string} state A verdict's, in which its marks are drawn. */
+function showFit(state) {
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
+    element.dataset.fit = state;
+  }
+}
+
 /**
- * Dim figures that are not those of the form's present state: no verdict stands above them.
+ * Dim what is not of the form's present state: no verdict stands above it.
  *
  * @param {string} words
  * @param {string} sum
+ * @param {"" | "figures" | "verdict"} part Which alone is not; empty for both.
  */
-function showStale(words, sum = "") {
-  find("#calculator-answer").dataset.stale = "";
+function showStale(words, sum = "", part = "") {
+  find("#calculator-answer").dataset.stale = part;
   const texts = { "verdict.words": words, "verdict.sum": sum, "verdict.text": `${words} ${sum}`.trim() };
   for (const [path, text] of Object.entries(texts)) {
     for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
@@ -76,11 +98,8 @@ export const showComputing = (subject) => showStale(COMPUTING, subject);
 export function showVerdict(known) {
   if (!known) return;
   const [state, sum] = known;
-  showStale(`${state.charAt(0).toUpperCase()}${state.slice(1)}.`, sum);
-  find("#calculator-answer").dataset.stale = "figures";
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
-    element.dataset.fit = state;
-  }
+  showStale(`${state.charAt(0).toUpperCase()}${state.slice(1)}.`, sum, "figures");
+  showFit(state);
 }
 
 /** Say that no figures will come, because Python is gone. */

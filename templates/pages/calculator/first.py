@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.bounds import range_of
 from calculator.cards import CARDS, Card
 from calculator.catalog import MODELS, find_model, groups
 from calculator.catalog.checkpoints import CHECKPOINTS, SAME_SHAPE
 from calculator.catalog.names import VARIANTS, shape_key
 from calculator.errors import InputError
-from calculator.estimate import totals
-from calculator.overhead import simulated_overhead, workspace_bytes
+from calculator.estimate import estimate, totals
 from calculator.page.states import read_state
 from calculator.plan import Plan
-from calculator.planner.need import Verdict, describe_need, judged, judged_on, least_need, need_of
+from calculator.planner.need import by_bounds, describe_need, judged_on, need_of
 from calculator.presets import FIELD, Preset
 from calculator.resolution import resolve
-from calculator.units import MiB, format_bytes
+from calculator.units import format_bytes
 from templates.pages.index import fit
 from templates.pieces.comparisons import kept, on_all_cores
 
@@ -33,10 +31,6 @@ from templates.pieces.comparisons import kept, on_all_cores
 IN_DATA_CENTERS: Final = ("l4", "h100")
 # what the bounds leave open is computed for these, of every model
 COMPUTED: Final = ("t4", "rtx-4090")
-# the allocator reserves at most so much for a peak and the workspaces, in thousandths and bytes:
-# 864 steps, of all models up to 28 layers with three presets on three cards, take up to 0.95 of it
-MOST: Final = 1400
-MOST_MORE: Final = 1024 * MiB
 CARD: Final = "{card}"
 MEMORY: Final = "{memory}"
 # by preset: a verdict's state, the sum behind it in which the page puts the card, and the cards
@@ -89,40 +83,31 @@ def found_for(model: str, preset: Preset) -> Iterator[tuple[str, Found]]:
         for card in cards:
             if model in fit.MODELS and card.name in (*fit.CARDS, *IN_DATA_CENTERS):
                 yield card.name, _as_python(architecture, plan, card)
-            elif found := _by_bounds(resolved.on(card), peak):
+            elif found := _decided(resolved.on(card), peak):
                 yield card.name, found
             elif card.name in COMPUTED:
                 yield card.name, _as_python(architecture, plan, card)
 
 
 def _as_python(architecture: Architecture, plan: Plan, card: Card) -> Found:
-    need = need_of(judged_on(architecture, judged(architecture, plan), card))
-    words = describe_need(need, card).replace(f"your {card.short}", f"your {CARD}")
-    words = words.replace(f"has {gibibytes(card)}", f"has {MEMORY}")
-    return need.verdict(card.memory).value, words
+    need = need_of(judged_on(architecture, estimate(architecture, plan), card))
+    return need.verdict(card.memory).value, _without(card, describe_need(need, card))
+
+
+def _decided(plan: Plan, peak: int) -> Found | None:
+    found = by_bounds(plan, peak)
+    return found and (found[0].value, _without(plan.card, found[1]))
+
+
+def _without(card: Card, words: str) -> str:
+    """A sum in which the page puts the card, so that cards share it."""
+    words = words.replace(f"your {card.short}", f"your {CARD}")
+    return words.replace(f"has {gibibytes(card)}", f"has {MEMORY}")
 
 
 def gibibytes(card: Card) -> str:
     """A card's memory as the page puts it into a sum, whose unit is in the sum."""
     return format_bytes(card.memory).removesuffix(" GiB")
-
-
-def _by_bounds(plan: Plan, peak: int) -> Found | None:
-    card = plan.card
-    least, most = bounds(plan, peak)
-    rest = f", your {CARD} has {MEMORY} GiB. {card.caveat}".rstrip()
-    if least > card.memory:
-        return Verdict.DOES_NOT_FIT.value, f"Needs at least {format_bytes(least)}{rest}"
-    if most <= card.memory:
-        return Verdict.FITS.value, f"Needs at most {format_bytes(most)}{rest}"
-    return None
-
-
-def bounds(plan: Plan, peak: int) -> tuple[int, int]:
-    """Bytes between which the need of a resolved plan with that peak is, its own bounds too."""
-    reserved = (peak + workspace_bytes(plan.card)) * MOST // 1000 + MOST_MORE
-    most = simulated_overhead(peak, 0, reserved, plan.card, range_of(plan))
-    return least_need(plan, peak).low, peak + most.high
 
 
 def _generations() -> list[list[Card]]:

@@ -6,7 +6,7 @@
  */
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "./advice.js";
-import { showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "./answer.js";
+import { showAnswer, showBusy, showComputing, showFigures, showNone, showRefused, showStopped, showVerdict } from "./answer.js";
 import { isListed, mountChooser, shapeOf } from "./chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "./config.js";
 import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "#assets/calculator/form.js";
@@ -99,21 +99,37 @@ function mount(form) {
     frontier.showStale();
     program.showStale();
     // The figures come first.
-    for (const method of ["advise", "curve", "frontier", "code", "explain"]) drop(method);
+    for (const method of ["answer", "advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
     if (isReady()) late = setTimeout(() => form.isConnected && showComputing(subjectOf(form)), AT_ONCE_MS);
     else void showFirst(asked);
-    ask("answer", state, (answer) => {
+    if (asked === 1 && isOpening) return askForAnswer(asked); // its figures are in the page
+    ask("glance", state, (answer) => {
       if (!form.isConnected) return;
-      if (asked === edits) {
-        clearTimeout(late);
-        showBusy(false);
-      }
+      if (asked === edits) clearTimeout(late);
       if (answer.kind === "error") return refuse(answer.error, asked === edits);
       clearErrors(form);
-      showAnswer(answer.value);
+      showFigures(answer.value);
       if (asked !== edits) return;
       settle(answer.value);
+      series.after("answer", () => askForAnswer(asked));
+    });
+  }
+
+  /**
+   * Ask for what takes longer than a frame, unless something is edited.
+   *
+   * @param {number} asked
+   */
+  function askForAnswer(asked) {
+    if (asked !== edits) return;
+    ask("answer", state, (answer) => {
+      if (!form.isConnected || asked !== edits) return;
+      showBusy(false);
+      if (answer.kind === "error") return refuse(answer.error, true);
+      showAnswer(answer.value);
+      settle(answer.value);
+      showRefusals(form, answer.value.refused);
       if (hasAdvice(named(answer.value))) delete form.dataset.searching;
       else series.after("advice", () => askForAdvice(asked, named(answer.value)));
       curve.follow(named(answer.value));
@@ -187,6 +203,7 @@ function mount(form) {
     if (!isPlain) return showVerdict(verdictFrom(first[preset], cardIn(form, gpu ?? form.dataset.gpu)));
     showAnswer(first.answer);
     settle(first.answer);
+    showRefusals(form, first.answer.refused);
     showAdvice(first.advice, named(first.answer));
     markLargest(first.advice.largest);
   }
@@ -199,7 +216,6 @@ function mount(form) {
     showChosen(form, value.changed);
     const { config = "" } = state;
     state = { ...read(value.query), ...(config && { config }) };
-    showRefusals(form, value.refused);
     showLongest(form, value.longest);
     fillForm(form, value);
     const query = value.query && value.query !== opening ? `?${value.query}` : location.pathname;
@@ -258,6 +274,7 @@ function mount(form) {
    */
   function refuse(failure, newest) {
     if (!newest || !form.isConnected) return;
+    showBusy(false);
     const field = failure.field ?? "";
     if (field === "pin" && state.pin) {
       delete state.pin; // its config.json is gone, or its address was changed by hand
@@ -294,7 +311,7 @@ function mount(form) {
 
   form.addEventListener("input", (event) => {
     advice.forget();
-    series.edit();
+    series.edit(/** @type {HTMLInputElement} */ (event.target).type === "range");
     const change = edited(form, /** @type {HTMLInputElement} */ (event.target));
     modelChanged = change.field === "model";
     if (modelChanged) {

@@ -1,11 +1,11 @@
 // @ts-check
 /*
  * Work that can wait for the end of a series of edits, such as a slider's drag, whose figures it
- * would hold up. After a single edit it is done at once.
+ * would hold up. After a single edit that begins no drag it is done at once.
  */
 
 // Edits that follow each other faster are a series, which ends after as long a pause.
-const PAUSE_MS = 60;
+const PAUSE_MS = 120;
 
 export class Series {
   #editedAt = -Infinity;
@@ -15,10 +15,14 @@ export class Series {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
-  /** Note an edit. */
-  edit() {
+  /**
+   * Note an edit.
+   *
+   * @param {boolean} beginsDrag Whether others are likely to follow at once.
+   */
+  edit(beginsDrag) {
     const now = performance.now();
-    this.#goesOn = now - this.#editedAt < PAUSE_MS;
+    this.#goesOn = beginsDrag || now - this.#editedAt < PAUSE_MS;
     this.#editedAt = now;
     if (this.#waiting.size) this.#wait();
   }
