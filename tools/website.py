@@ -23,7 +23,6 @@ from tools.filling import fill_notebooks, placeholders
 from tools.landmarks import unnest_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
-from tools.plotly import stage_plotly
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 from tools.styles import merge_styles
 from tools.theme_script import lighten_opening, read_relative_sitemap
@@ -33,6 +32,7 @@ SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
 UNFINISHED = WORKSHOP / "site"
 PUBLISH = "--publish"
+PLOTLY = "plotly.js-basic-dist-min/plotly-basic.min.js"
 
 
 def build_site(to_publish: bool) -> Path:
@@ -53,7 +53,7 @@ def build_site(to_publish: bool) -> Path:
         assets = STAGING / "assets"
         bundle_assets(assets, node, package_lock(node_modules))
         stage_browser_python(assets, node, node_modules)
-        stage_plotly(assets, node_modules)
+        shutil.copy2(node_modules / PLOTLY, assets)
         fill_notebooks(STAGING / "notebooks", source)
         if not source.repository:
             write_archive(STAGING / ARCHIVE)

@@ -91,6 +91,22 @@ def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
     charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
 
 
+def test_charts_say_what_is_pointed_at_zoom_and_are_saved_as_pictures(charts: Page) -> None:
+    span = f"() => {PLOT}._fullLayout.xaxis.range"
+    chart, zoom_out = charts.locator("[data-chart=loss]"), charts.locator("[data-live=zoom-out]")
+    chart.locator("[data-plot]").hover()
+    expect(chart.locator(".hoverlayer")).to_contain_text("loss")
+    with charts.expect_download() as saved:
+        chart.get_by_role("button", name="Download plot as a PNG").click()
+    assert saved.value.suggested_filename == "loss.png"
+    chart.get_by_role("button", name="Zoom in").click()
+    expect(zoom_out).to_be_visible()
+    assert charts.evaluate(span) != [FIRST["step"], LAST["step"]]
+    chart.get_by_role("button", name="Reset axes").click()
+    expect(zoom_out).to_be_hidden()
+    charts.wait_for_function(f"() => ({span})()[0] === {FIRST['step']}")
+
+
 def test_the_charts_are_read_by_keyboard_as_a_list_and_as_a_table(charts: Page) -> None:
     reader = charts.locator("#live-reader")
     reader.focus()

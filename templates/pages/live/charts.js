@@ -12,7 +12,7 @@ import { nextTurn } from "#assets/live/turns.js";
 
 const MARGIN = { l: 52, r: 14, t: 10, b: 34 };
 const LOSS_MARGIN = { ...MARGIN, r: 52 };
-const CONFIG = { displayModeBar: false, doubleClick: false, showTips: false, responsive: false };
+const CONFIG = { doubleClick: false, displaylogo: false, responsive: false };
 
 const DRAWERS = { loss: lines.loss, volunteers: lines.volunteers, speed: lines.speed, traffic: lines.traffic };
 
@@ -35,7 +35,7 @@ export class Charts {
 
   /**
    * @param {HTMLElement} root
-   * @param {{onZoom: () => void, onPoint: (index: number) => void, onMissing: () => void}} listeners
+   * @param {{onZoom: (zoomed: boolean) => void, onPoint: (index: number) => void, onMissing: () => void}} listeners
    */
   constructor(root, listeners) {
     this.listeners = listeners;
@@ -101,11 +101,11 @@ export class Charts {
     for (const chart of this.#charts) chart.point(index);
   }
 
-  /** @param {[number, number]} range */
+  /** @param {[number, number]} [range] None: all steps that were chosen. */
   zoom(range) {
     this.view.zoom = range;
     this.redraw();
-    this.listeners.onZoom();
+    this.listeners.onZoom(range !== undefined);
   }
 }
 
@@ -192,10 +192,10 @@ class Chart {
     const drawn = performance.now();
     const first = !this.plot.classList.contains("js-plotly-plot");
     if (first) this.plot.replaceChildren();
-    await library.react(this.plot, drawing.traces, this.#layout(frame, drawing.axes, colour, width), CONFIG);
+    await library.react(this.plot, drawing.traces, this.#layout(frame, drawing.axes, colour, width), this.#config(library));
     performance.measure(`live: ${this.name}`, { start: began, duration: computed + performance.now() - drawn });
     if (first) this.#listen();
-    this.plot.setAttribute("aria-hidden", "true");
+    for (const picture of this.plot.querySelectorAll(".main-svg")) picture.setAttribute("aria-hidden", "true");
     this.plot.dataset.points = String(drawing.traces.reduce((sum, trace) => sum + /** @type {any} */ (trace).x.length, 0));
     this.summary.textContent = drawing.summary;
     this.point(this.#pointed);
@@ -222,19 +222,29 @@ class Chart {
     const named = Object.fromEntries(Object.entries(axes).map(([name, own]) => [name, { ...axis, ...own }]));
     return {
       width, height: this.plot.clientHeight, margin: this.margin, showlegend: false, separators: ".,",
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      paper_bgcolor: colour("paper"), plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "Archivo, system-ui, sans-serif", size: 12, color: colour("muted") },
       // A finger scrolls the page; a mouse picks a part of the axis.
       dragmode: matchMedia("(pointer: fine)").matches ? "zoom" : false,
-      hovermode: false, selectdirection: "h",
-      xaxis: { ...axis, range, type: time ? "date" : "linear", fixedrange: false, showgrid: false, showline: true, ticks: "outside", ticklen: 4, nticks: width < 500 ? 4 : 8, ...(time ? {} : { tickformat: ",d" }) },
+      hovermode: "x unified", selectdirection: "h",
+      hoverlabel: { bgcolor: colour("paper"), bordercolor: colour("line-strong"), font: { color: colour("ink") } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("muted"), activecolor: colour("ink") },
+      xaxis: { ...axis, range, type: time ? "date" : "linear", fixedrange: false, showgrid: false, showline: true, showspikes: false, ticks: "outside", ticklen: 4, nticks: width < 500 ? 4 : 8, ...(time ? {} : { tickformat: ",d", hoverformat: ",d" }) },
       shapes: [...(marked ? [{ type: "rect", layer: "below", yref: "paper", x0: marked[0], x1: marked[1], y0: 0, y1: 1, line: { width: 0 }, fillcolor: colour("panel") }] : []), ...shapesOf(events, colour)],
       ...named,
     };
   }
 
+  /** @param {any} library */
+  #config({ Icons }) {
+    const reset = { name: "reset", title: "Reset axes", icon: Icons.home, click: () => this.charts.zoom() };
+    const filename = this.name;
+    return { ...CONFIG, modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", reset]], toImageButtonOptions: { filename, scale: 2 } };
+  }
+
   #listen() {
     const plot = /** @type {any} */ (this.plot);
+    plot.on("plotly_doubleclick", () => this.charts.zoom());
     plot.on("plotly_relayout", (/** @type {any} */ change) => {
       const ends = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
       const range = ends.map((/** @type {any} */ end) => (typeof end === "string" ? Date.parse(`${end.replace(" ", "T")}Z`) : end));

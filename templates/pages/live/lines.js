@@ -46,6 +46,14 @@ export function across(progress, card, view) {
 }
 
 /**
+ * What a trace says where the mouse points.
+ *
+ * @param {string} name
+ * @param {string} [format] of its values, in d3's language
+ */
+const shown = (name, format = ",d") => ({ name, hoverinfo: "y+name", hovertemplate: `%{y:${format}}` });
+
+/**
  * @param {Scene} scene
  * @param {number[]} values
  * @param {object} style
@@ -53,7 +61,7 @@ export function across(progress, card, view) {
 function line({ places, range, columns }, values, style) {
   const kept = thin(places, values, range, columns);
   return {
-    type: "scatter", mode: kept.length > 1 ? "lines" : "markers", hoverinfo: "none", showlegend: false,
+    type: "scatter", mode: kept.length > 1 ? "lines" : "markers", hoverinfo: "skip", showlegend: false,
     x: kept.map((index) => places[index]), y: kept.map((index) => values[index]), ...style,
   };
 }
@@ -64,7 +72,7 @@ export function loss(scene) {
   const values = progress.figures.loss;
   const traces = [
     line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 }),
-    line(scene, smooth(values, view.smoothing), { line: { color: colour("series-1"), width: 2.5 } }),
+    line(scene, smooth(values, view.smoothing), { ...shown("loss", ".3f"), line: { color: colour("series-1"), width: 2.5 } }),
   ];
   if (card?.schedule.corners) traces.push(rate(scene, card.schedule.corners));
   const [first, last] = ends(values);
@@ -88,7 +96,7 @@ export function loss(scene) {
  */
 function rate(scene, corners) {
   const [steps, heights] = [corners.map(([step]) => step), corners.map(([, height]) => height)];
-  const style = { yaxis: "y2", line: { color: scene.colour("series-2"), width: 1.5, dash: "dot" } };
+  const style = { yaxis: "y2", ...shown("learning rate", ".2e"), line: { color: scene.colour("series-2"), width: 1.5, dash: "dot" } };
   if (scene.view.across === "time") {
     return line(scene, scene.progress.step.map((step) => interpolate(steps, heights, step)), style);
   }
@@ -96,7 +104,7 @@ function rate(scene, corners) {
   const inside = steps.filter((step) => step > low && step < high);
   const places = [Math.max(low, 1), ...inside, high];
   const values = places.map((place) => interpolate(steps, heights, place));
-  return { type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, x: places, y: values, ...style };
+  return { type: "scatter", mode: "lines", showlegend: false, x: places, y: values, ...style };
 }
 
 /** @param {Scene} scene @returns {Drawing} */
@@ -106,11 +114,11 @@ export function volunteers(scene) {
   const here = training.map((value, index) => value + syncing[index]);
   const stacked = thin(scene.places, here, scene.range, scene.columns);
   const area = (/** @type {number[]} */ values, /** @type {string} */ name) => ({
-    type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, stackgroup: "here",
+    type: "scatter", mode: "lines", showlegend: false, stackgroup: "here", ...shown(name),
     x: stacked.map((index) => scene.places[index]), y: stacked.map((index) => values[index]),
     line: { width: 0 }, fillcolor: `${colour(name)}99`,
   });
-  const gone = line(scene, left, { line: { color: colour("ink"), width: 1.5, dash: "dash" } });
+  const gone = line(scene, left, { ...shown("left"), line: { color: colour("ink"), width: 1.5, dash: "dash" } });
   const last = progress.length - 1;
   return {
     traces: [area(training, "training"), area(syncing, "syncing"), gone],
@@ -133,7 +141,7 @@ export function speed(scene) {
   const beyond = drawn.y.filter((value) => value > most).length;
   const [, last] = ends(smoothed);
   return {
-    traces: [drawn, line(scene, smoothed, { line: { color: colour("series-4"), width: 2 } })],
+    traces: [drawn, line(scene, smoothed, { ...shown("sequences per second", ".1f"), line: { color: colour("series-4"), width: 2 } })],
     axes: { yaxis: Number.isFinite(most) ? { range: [0, most] } : { rangemode: "tozero" } },
     summary: `${decimal(last, 1)} sequences per second at the end, smoothed.${beyond ? ` ${count(beyond)} steps are off the scale.` : ""}`,
   };
@@ -167,13 +175,16 @@ export function traffic(scene) {
   const kept = [sent, received].flatMap((values) => thin(scene.places, values, scene.range, scene.columns).map((index) => values[index]));
   return {
     traces: [
-      line(scene, sent, { line: { color: colour("series-1"), width: 2 } }),
-      line(scene, received, { line: { color: colour("series-2"), width: 1.5, dash: "dash" } }),
+      inBytes(line(scene, sent, { ...shown("sent"), line: { color: colour("series-1"), width: 2 } })),
+      inBytes(line(scene, received, { ...shown("received"), line: { color: colour("series-2"), width: 1.5, dash: "dash" } })),
     ],
     axes: { yaxis: { rangemode: "tozero", ...byteTicks(Math.max(0, ...kept)) } },
     summary: `${bytes(totalSent)} sent and ${bytes(totalReceived)} received in total.`,
   };
 }
+
+/** @param {ReturnType<typeof line>} drawn */
+const inBytes = (drawn) => ({ ...drawn, text: drawn.y.map((value) => bytes(value)), hovertemplate: "%{text}" });
 
 /**
  * Ticks at powers of two, which are round in binary units, from 0 to what is drawn.

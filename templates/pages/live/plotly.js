@@ -4,7 +4,7 @@
  * rests with a chart in view.
  */
 
-import { nextTurn, Turns } from "#assets/live/turns.js";
+import { nextTurn } from "#assets/live/turns.js";
 
 const PLOTLY = new URL("./plotly-basic.min.js", import.meta.url); // bundled, this is in assets/
 const TOUCHES = ["pointermove", "pointerdown", "wheel", "keydown"];
@@ -21,7 +21,7 @@ let plotly;
 
 /** Plotly, loaded once. */
 export function loadPlotly() {
-  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(assemble).then(warm);
+  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(warm);
   return plotly;
 }
 
@@ -39,13 +39,13 @@ function rest() {
   });
 }
 
-/** @returns {Promise<{parts: (() => void)[], whole: () => any}>} */
+/** @returns {Promise<any>} */
 function load() {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = PLOTLY.href;
     script.dataset.handled = ""; // no notice of the page's own, see first.html
-    script.onload = () => resolve(/** @type {any} */ (globalThis).plotlyParts);
+    script.onload = () => resolve(/** @type {any} */ (globalThis).Plotly);
     script.onerror = () => {
       plotly = undefined;
       script.remove();
@@ -53,21 +53,6 @@ function load() {
     };
     document.head.append(script);
   });
-}
-
-/**
- * Run the library's modules with pauses: see tools/plotly.py.
- *
- * @param {{parts: (() => void)[], whole: () => any}} library
- */
-async function assemble({ parts, whole }) {
-  const turns = new Turns();
-  for (const part of parts) {
-    part();
-    await turns.pause();
-  }
-  await nextTurn();
-  return (/** @type {any} */ (globalThis).Plotly = whole());
 }
 
 /**

@@ -51,7 +51,7 @@ class LivePage {
     this.card = new ShareCard(root, () => this.#who || this.findMe.found?.id);
     this.reader = new Reader(root, (index) => this.charts.point(index));
     this.charts = new Charts(root, {
-      onZoom: () => (this.find("zoom-out").hidden = false),
+      onZoom: (zoomed) => (this.find("zoom-out").hidden = !zoomed),
       onPoint: (index) => this.reader.point(index),
       onMissing: () => (this.find("charts-missing").hidden = false),
     });
