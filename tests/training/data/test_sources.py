@@ -12,9 +12,13 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
+from calculator.errors import InputError
 from tests.training.answering import Answering, served
 from tests.training.data.test_reading import GOOD, write
+from training.data import streaming
+from training.run.recipes import TINY
 
 ROOT = Path(__file__).parents[3]
 REVISION = "0" * 40
@@ -132,9 +136,10 @@ def test_a_host_that_is_down_is_waited_for(tmp_path: Path, files: dict[str, byte
     assert not list((tmp_path / "reader").glob("shard-*"))  # shards go after they were read
 
 
-def test_a_data_set_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
-    with serve(0, {}) as server, reading(server.server_port, 1, tmp_path) as process:
-        server.files = {}
-        output, errors = process.communicate(timeout=PATIENCE)
-    assert output == ""
-    assert "the data set" in errors
+def test_a_data_set_without_files_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with serve(0, {}) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        stream = streaming.stream(TINY, b"peer", "someone/pictures", 2)
+        with pytest.raises(InputError, match="the data set"):
+            next(stream)
