@@ -95,12 +95,11 @@ def is_usable(
 class StateDownload(DecentralizedAverager):
     """Fetches the newest state from a peer: within a deadline, and never a broken one.
 
-    `shapes` are those of the model's parameters, `offered` is a state to take instead of a peer's.
+    `shapes` are those of the model's parameters, `offered` is a state to load instead of a peer's.
     """
 
     shapes: Sequence[torch.Size] = ()
     offered: TrainingState | None = None
-    took_offered = False  # the last time
     callers: Sequence[PeerID] = ()  # peers behind routers that are connected with us
     ceiling: float = math.inf  # the furthest step that is credible
 
@@ -121,15 +120,13 @@ class StateDownload(DecentralizedAverager):
         Raises:
             TimeoutError: when it takes longer than `timeout` seconds.
         """
-        if (offer := self._take_offer()) is not None:
-            return offer
+        if self.offered is not None:
+            return self.offered.as_loaded()
         deadline = time.monotonic() + timeout if timeout is not None else float("inf")
         future: MPFuture[Any] = MPFuture()
         call = {"future": future, "timeout": timeout, "callers": self.callers}
         self._outer_pipe.send(("_load_state_from_peers", [], call | {"ceiling": self.ceiling}))
         while not future.done():
-            if (offer := self._take_offer()) is not None:  # while a peer was still sending
-                return offer
             if time.monotonic() > deadline + GRACE_SECONDS:
                 raise TimeoutError(f"no state after {timeout:.0f} seconds")
             time.sleep(0.1)
@@ -176,10 +173,6 @@ class StateDownload(DecentralizedAverager):
         key = f"{self.prefix}.all_averagers"
         found = await self.dht.get(key, latest=True, return_future=True)
         return order_donors(read_offers(found), callers, self.peer_id, ceiling)
-
-    def _take_offer(self) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
-        self.took_offered = self.offered is not None
-        return self.offered.as_loaded() if self.offered is not None else None
 
 
 class StateAverager(GuardedAverager, TrainingStateAverager, StateDownload):

@@ -215,12 +215,11 @@ class Reporter(Heart):
 
     def _describe_stage(self) -> tuple[Stage, int | None]:
         checkpoint = self._checkpoint_percent
+        if self.stage in (Stage.DOWNLOADING, Stage.SEARCHING) and checkpoint is not None:
+            return Stage.DOWNLOADING, checkpoint
         if self.stage is Stage.DOWNLOADING:
             received = traffic.read().received - self._received_before
-            percent = min(100, 100 * received // max(1, self.state_bytes))
-            return self.stage, max(percent, checkpoint or 0)  # the sooner of the two is taken
-        if self.stage is Stage.SEARCHING and checkpoint is not None:
-            return Stage.DOWNLOADING, checkpoint
+            return self.stage, min(100, 100 * received // max(1, self.state_bytes))
         control: Any = self.optimizer.scheduled_grads
         if self.stage is Stage.WAITING and control is not None:
             exchanging = control.stage is AveragingStage.RUNNING_ALLREDUCE

@@ -1,0 +1,111 @@
+"""A newcomer's state: from a peer, or from the published checkpoint."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.hub_repository import serve
+from training.averaging.optimizer import StateUnavailableError, ordered_parameters
+from training.averaging.state import TrainingState
+from training.model import checkpoint
+from training.model.build import build_model
+from training.run.live import LiveFolder
+from training.run.recipes import TINY
+from training.volunteer.recovery import Recovery
+
+MODEL = build_model(TINY)
+STEP = 10
+
+
+@dataclass
+class Optimizer:
+    """Takes the state that peers have, if they have one."""
+
+    sent: int | None = None  # the step of the peers' state
+    local_epoch: int = 0
+    adopted: list[TrainingState] = field(default_factory=list)
+    opt: torch.optim.Optimizer = field(
+        default_factory=lambda: torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    )
+    tracker: Any = field(default_factory=lambda: SimpleNamespace(global_epoch=1))
+
+    def load_state_from_peers(self) -> None:
+        if self.sent is None:
+            raise StateUnavailableError("no peer sent a usable state")
+        self.local_epoch = self.sent
+
+    def with_parameters(
+        self,
+        epoch: int,
+        parameters: list[torch.Tensor],
+        states: list[torch.Tensor] | None = None,
+    ) -> TrainingState:
+        assert states is None  # these checkpoints were published without
+        return TrainingState(epoch, [], parameters)
+
+    def adopt(self, state: TrainingState) -> None:
+        self.adopted.append(state)
+        self.local_epoch = state.epoch
+
+
+def recover(optimizer: Optimizer, live: str, folder: Path) -> tuple[Recovery, list[str]]:
+    said: list[str] = []
+    stream: Any = None
+    return Recovery(optimizer, stream, TINY, live, folder, said.append), said  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> str:
+    live = LiveFolder(tmp_path_factory.mktemp("live"))
+    checkpoint.publish(live, MODEL, STEP, 3.0, "")
+    return str(live.path)
+
+
+def test_a_peers_state_needs_no_checkpoint(live: str, tmp_path: Path) -> None:
+    optimizer = Optimizer(STEP + 1)
+    recovery, said = recover(optimizer, live, tmp_path)
+    recovery.download()
+    assert (optimizer.local_epoch, optimizer.adopted, said) == (STEP + 1, [], [])
+
+
+def test_where_no_peer_sends_a_state_the_checkpoint_is_taken(live: str, tmp_path: Path) -> None:
+    optimizer = Optimizer()
+    recovery, said = recover(optimizer, live, tmp_path)
+    recovery.download()
+    assert [state.epoch for state in optimizer.adopted] == [STEP]
+    assert said == [
+        "no peer sent a usable state: taking the published checkpoint",
+        f"continuing from the published checkpoint of step {STEP}",
+    ]
+    parameters = ordered_parameters(MODEL, TINY)
+    for ours, theirs in zip(optimizer.adopted[0].tensors, parameters, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_without_a_checkpoint_the_volunteer_is_told(tmp_path: Path) -> None:
+    optimizer = Optimizer()
+    recovery, said = recover(optimizer, str(tmp_path / "nowhere"), tmp_path)
+    recovery.download()
+    assert "no peer sent a usable state" in said[0]
+    assert "the run has not published a checkpoint yet" in said[1]
+
+
+def test_a_changed_checkpoint_is_refused_and_the_volunteer_told(tmp_path: Path) -> None:
+    with serve() as server:
+        server.commits["main"] = {
+            "checkpoints.json": (
+                b'[{"step": 10, "loss": null, "time": "", "address": "model.safetensors",'
+                b' "sha256": "' + b"0" * 64 + b'"}]'
+            ),
+            "model.safetensors": b"something else",
+        }
+        optimizer = Optimizer()
+        address = f"{server.address}/someone/model/resolve/main"
+        recovery, said = recover(optimizer, address, tmp_path)
+        recovery.take_checkpoint()
+    assert not optimizer.adopted
+    assert "is not what the list says: its SHA-256 differs" in said[0]
