@@ -182,7 +182,6 @@ class DataSettings:
             None: the run file names it.
         image_pixels: side of the pictures that the VQ-GAN reads.
         shuffle_buffer: samples among which the next one is drawn.
-        preprocessing_batch: samples filtered at a time.
         shortest_caption: characters a caption must have.
         largest_aspect_ratio: longest side over shortest.
         allowed_labels: values of the NSFW label that are kept; None keeps pictures without one.
@@ -194,7 +193,6 @@ class DataSettings:
     image_pixels: int = 256
     text_column: str = "text"
     shuffle_buffer: int = 8192
-    preprocessing_batch: int = 256
     shortest_caption: int = 3
     largest_aspect_ratio: float = 2.0
     allowed_labels: tuple[str | None, ...] = ("UNLIKELY",)
