@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.training import alone
 from tests.training.forks import CommandFork, Fork
 from tests.training.processes import PATIENCE, wait_for
 from training.access.grants import public_key_text
@@ -105,7 +106,8 @@ def test_one_command_organizes_a_run_that_a_volunteer_trains(
     sent, here, live = folder / "run.toml", ("--host", "127.0.0.1"), tmp_path / "live"
     options = HostOptions(str(run_file), folder, live, here)
     joining = ["join", str(sent), "--no-doctor", *here, "--folder", str(own)]
-    volunteer, stop, said = Fork(joining, own, own / "terminal.txt"), threading.Event(), [""]
+    volunteer = Fork(joining, own, own / "terminal.txt", program=Path(alone.__file__))
+    stop, said = threading.Event(), [""]
 
     def says(words: str) -> bool:
         said[0] += capsys.readouterr().out
