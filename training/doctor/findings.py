@@ -41,14 +41,12 @@ class Point:
     Attributes:
         title: its name in words.
         question: the question it answers. reason: why the answer matters.
-        needs_network: True if it needs a connection.
     """
 
     name: PointName
     title: str
     question: str
     reason: str
-    needs_network: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,42 +174,36 @@ _ALL = (
         "Entry points",
         "Does each entry point of the run answer?",
         "A newcomer finds the others through them.",
-        needs_network=True,
     ),
     Point(
         PointName.REACHABILITY,
         "Reachability",
         "Can others connect to this machine? (The run's monitor tries.)",
         "If they can't, this machine has to connect to all others and cannot average gradients.",
-        needs_network=True,
     ),
     Point(
         PointName.CLOCK,
         "Clock",
         "Is it within 3 seconds of the others' clocks?",
         "Records in the network expire by the clock; a wrong clock drops them too early or late.",
-        needs_network=True,
     ),
     Point(
         PointName.ACCESS,
         "Access",
         "If the run has an authority, does it admit you?",
         "Without access the entry points do not answer.",
-        needs_network=True,
     ),
     Point(
         PointName.DATA,
         "Training data",
         "Can the data set and the tokenizer be read?",
         "The training data is streamed during training.",
-        needs_network=True,
     ),
     Point(
         PointName.LIVE,
         "Live data",
         "Does the address of the run's live data respond?",
         "It has the checkpoints, the second source of weights besides other volunteers.",
-        needs_network=True,
     ),
 )
 
