@@ -32,7 +32,6 @@ MODULES = {
     "generate": ("training.pictures.generate", "draw pictures for prompts"),
     "ban": ("training.monitor.ban", "ban a volunteer whom the live page shows"),
     "rollback": ("training.monitor.rollback", "return a run to a published checkpoint"),
-    "publish": ("training.monitor.publish", "upload a checkpoint to the Hugging Face Hub"),
 }
 
 

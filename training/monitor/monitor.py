@@ -134,7 +134,7 @@ class Monitor(abc.ABC):
         if self.step > self._checkpoint_step:
             self._make_checkpoint()
         if self.uploader is not None and not self.uploader.finish(UPLOAD_SECONDS):
-            print("the last checkpoint is not on the Hub: python -m training publish", flush=True)
+            print("the last checkpoint is not on the Hub: start again to upload it", flush=True)
         self.live.finish(timestamp(time.time()))
 
     def close(self) -> None:

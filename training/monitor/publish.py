@@ -1,24 +1,21 @@
-"""Checkpoints on the Hugging Face Hub: `python -m training publish RUN LIVE`, and the monitor.
+"""Checkpoints on the Hugging Face Hub, where the run file names a repository.
 
 A checkpoint is one commit: weights, configuration, model card and sum, or nothing. What was
 uploaded before a failure is not uploaded again, and the newest checkpoint is tried until it is
 there. The token is huggingface_hub's own, from HF_TOKEN or its login; it is shown nowhere.
 """
 
-import argparse
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, HfApi, get_token, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError
 
-from calculator.errors import InputError
 from training.monitor import model_card
-from training.run import download, runfile
+from training.run import download
 from training.run.live import CheckpointEntry, LiveFolder
 from training.run.runfile import RunFile
 
@@ -170,30 +167,3 @@ def _first_line(error: Exception) -> str:
 
 def _loss(loss: float) -> str:
     return f", loss {loss:.3f}"
-
-
-def main(argv: list[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training publish", description=__doc__)
-    parser.add_argument("run", metavar="RUN", help="the run file, or its address")
-    parser.add_argument("live", metavar="LIVE", type=Path, help="the run's live folder")
-    parser.add_argument("--to", metavar="REPOSITORY", help="default: the run file's `checkpoints`")
-    arguments = parser.parse_args(argv)
-    run = runfile.load(arguments.run)
-    if arguments.to:
-        run = replace(run, checkpoints=arguments.to)
-    if not run.checkpoints:
-        raise InputError("checkpoints", "", "must be in the run file, or given by --to")
-    if not (arguments.live / "checkpoints.json").exists():
-        raise InputError("live", arguments.live, "must be a live folder with a checkpoint")
-    try:
-        address = publish_newest(run, LiveFolder(arguments.live))
-    except PublishError as error:
-        print(f"error: {error}")
-        return 1
-    print(address or "the newest checkpoint is already on the Hub")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

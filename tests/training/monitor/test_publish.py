@@ -11,7 +11,6 @@ import huggingface_hub
 import pytest
 import torch
 
-from calculator.errors import InputError
 from tests.training.hub_repository import TOKEN, HubRepository, serve
 from tests.training.processes import wait_for
 from training.model import checkpoint
@@ -116,19 +115,12 @@ def test_a_refusal_names_the_token_and_never_shows_it(
 
 
 def test_a_hub_that_cannot_be_reached_is_one_line(
-    hub: HubRepository,
-    live: LiveFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    live: LiveFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{free_port()}")
-    run = tmp_path / "run.toml"
-    run.write_text(RUN.to_toml())
-    assert publish.main([str(run), str(live.path)]) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("error: someone/model: ")
-    assert len(said.splitlines()) == 1
+    with pytest.raises(publish.PublishError, match=r"^someone/model: .+") as failed:
+        publish.publish_newest(RUN, live)
+    assert len(str(failed.value).splitlines()) == 1
 
 
 def test_the_uploader_tries_until_it_is_there(
@@ -176,21 +168,6 @@ def test_files_that_the_hub_keeps_outlive_those_here(hub: HubRepository, live: L
     assert entries[0].address == address
     assert [entry.address is None for entry in entries] == [False, True, True, False, False, False]
     assert hub.uploads == 1
-
-
-def test_the_command_publishes_a_live_folder(
-    hub: HubRepository, live: LiveFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run.toml"
-    run.write_text(replace(RUN, checkpoints="").to_toml())
-    with pytest.raises(InputError, match="checkpoints"):
-        publish.main([str(run), str(live.path)])
-    with pytest.raises(InputError, match="live"):
-        publish.main([str(run), str(tmp_path / "nowhere"), "--to", "someone/model"])
-    assert publish.main([str(run), str(live.path), "--to", "someone/model"]) == 0
-    assert f"{hub.address}/someone/model/resolve/" in capsys.readouterr().out
-    assert publish.main([str(run), str(live.path), "--to", "someone/model"]) == 0
-    assert "already" in capsys.readouterr().out
 
 
 def test_lists_that_lead_elsewhere_are_refused(live: LiveFolder, tmp_path: Path) -> None:
