@@ -28,14 +28,12 @@ FIRST, SECOND = ".lora_A.default", ".lora_B.default"
 
 def fullest(architecture: Architecture, plan: Plan) -> int:
     """The replica to measure: the first, or where they differ the one that holds the most."""
-    if plan.context_parallel > 1:
-        return place_of(plan.context_parallel)
-    replicas = axes_of(plan).replicas
+    ring, replicas = plan.context_parallel, axes_of(plan).replicas
     if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
-        return 0
+        return place_of(ring) if ring > 1 else 0
     tensors = parameter_tensors(architecture, plan)
     updated = [item for item in tensors if item.trained or not plan.lora]
-    return fullest_rank(parts_of(updated, replicas))
+    return fullest_rank(parts_of(updated, replicas), ring)
 
 
 def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:

@@ -14,6 +14,7 @@ from heapq import heapify, heapreplace
 from itertools import chain
 from typing import Final
 
+from calculator.layers.ring import place_of
 from calculator.plan import Plan
 from calculator.states import state_bytes, update_bytes
 from calculator.techniques.collectives import BROADCAST, Collective
@@ -39,9 +40,13 @@ def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[Paramet
     return parts
 
 
-def fullest_rank(parts: Sequence[Sequence[ParameterTensor]]) -> int:
-    """The first of the GPUs that update the most elements."""
-    return max(range(len(parts)), key=lambda rank: sum(item.elements for item in parts[rank]))
+def fullest_rank(parts: Sequence[Sequence[ParameterTensor]], ring: int = 1) -> int:
+    """The first of the GPUs that update the most elements.
+
+    Where each `ring` of GPUs divides sequences, it is one at the place that holds the most of them.
+    """
+    ranks = range(place_of(ring) if ring > 1 else 0, len(parts), ring)
+    return max(ranks, key=lambda rank: sum(item.elements for item in parts[rank]))
 
 
 def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
@@ -52,7 +57,7 @@ def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[Paramete
 def _statics(static: Statics, stored: Stored) -> Statics:
     """The states and the update of the fullest GPU."""
     parts = _parts(stored.tensors, stored.plan)
-    own = [item for item in parts[fullest_rank(parts)] if item.trained]
+    own = [item for item in parts[fullest_rank(parts, stored.plan.context_parallel)] if item.trained]
     states, update = state_bytes(own, stored.plan), update_bytes(own, stored.plan)
     return replace(static, optimizer=states, update=update)
 
@@ -67,7 +72,7 @@ def _exchanges(plan: Plan, _: object, tensors: Callable[[], Tensors]) -> Iterato
 def updated_words(tensors: Sequence[ParameterTensor], plan: Plan) -> str:
     """Words for the states of the GPU that has the most."""
     parts = _parts(tensors, plan)
-    rank = fullest_rank(parts)
+    rank = fullest_rank(parts, plan.context_parallel)
     most, every = (sum(item.elements for item in part) for part in (parts[rank], chain(*parts)))
     return (
         "the states of its own part of the weights, in whole tensors. Figures are those of GPU "
