@@ -56,9 +56,10 @@ def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[Paramete
 
 def _statics(static: Statics, stored: Stored) -> Statics:
     """The states and the update of the fullest GPU."""
-    parts = _parts(stored.tensors, stored.plan)
-    own = [item for item in parts[fullest_rank(parts, stored.plan.context_parallel)] if item.trained]
-    states, update = state_bytes(own, stored.plan), update_bytes(own, stored.plan)
+    plan = stored.plan
+    parts = _parts(stored.tensors, plan)
+    own = [item for item in parts[fullest_rank(parts, plan.context_parallel)] if item.trained]
+    states, update = state_bytes(own, plan), update_bytes(own, plan)
     return replace(static, optimizer=states, update=update)
 
 
