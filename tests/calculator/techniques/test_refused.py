@@ -56,7 +56,7 @@ CASES = [
     ("none", GPT2, {"cpu_offload": "true"}, "cpu_offload = 'True'.*only shards.*fsdp or zero2"),
     ("zero1", GPT2, {"cpu_offload": "true"}, "cpu_offload = 'True'.*only shards.*fsdp or zero2"),
     ("zero1", GPT2, {"precision": "mixed"}, "precision = 'mixed'.*no fp32 copies"),
-    ("zero1", GPT2, {"optimizer": "lamb"}, "optimizer = 'lamb'"),
+    ("zero1", GPT2, {"optimizer": "muon"}, "optimizer = 'muon'"),
     ("zero1", GPT2, {"gpus": 1}, "data_parallel = 'zero1'.*one GPU"),
     (
         *("shards", LLAMA),
