@@ -33,11 +33,12 @@ def test_access_lasts_as_long_as_told(page: str) -> None:
 
 
 def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) -> None:
+    from training.averaging.aggregation import AggregationRule
     from training.run.recipes import SwarmSettings
 
     assert "aggregation=Aggregation.CENTERED_CLIP" in page
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
-    assert SwarmSettings.__dataclass_fields__["clip_iterations"].default == 3
+    assert AggregationRule().iterations == 3
     assert "three iterations" in measurements
 
 

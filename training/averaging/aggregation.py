@@ -51,9 +51,9 @@ class AggregationRule:
 
     def __post_init__(self) -> None:
         if not self.radius > 0:
-            raise InputError("clip_radius", self.radius, "must be above 0")
+            raise InputError("radius", self.radius, "must be above 0")
         if self.iterations < 1:
-            raise InputError("clip_iterations", self.iterations, "must be at least 1")
+            raise InputError("iterations", self.iterations, "must be at least 1")
         if not self.longest >= 1:
             raise InputError("longest", self.longest, "must be at least 1")
         if not self.farthest >= 1:

@@ -343,7 +343,7 @@ def open_optimizer(
         "target_group_size": swarm.group_size,
     }
     guard: dict[str, Any] = {
-        "rule": AggregationRule(swarm.aggregation, swarm.clip_radius, swarm.clip_iterations),
+        "rule": AggregationRule(swarm.aggregation),
         "admission": Directory(network.dht, network.membership, network.bans),
     }
     shortest, longest = swarm.progress_refresh

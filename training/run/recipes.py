@@ -107,7 +107,7 @@ class SwarmSettings:
         checkpoint_every: global steps between two checkpoints of the monitor.
         poll_seconds: how often the monitor looks.
         aggregation: how the group's gradients and weights become one; `CENTERED_CLIP` bounds what
-            a minority of liars can do, see `aggregation.AggregationRule` for its two settings.
+            a minority of liars can do, see `aggregation.AggregationRule`.
     """
 
     target_batch_size: int
@@ -125,8 +125,6 @@ class SwarmSettings:
     checkpoint_every: int = 100
     poll_seconds: float = 10.0
     aggregation: Aggregation = Aggregation.MEAN
-    clip_radius: float = 1.0
-    clip_iterations: int = 3
 
     def __post_init__(self) -> None:
         names = ("target_batch_size", "micro_batch_size", "checkpoint_every", "backup_every")

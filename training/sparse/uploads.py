@@ -65,13 +65,9 @@ class Uploads:
 
     Args:
         folder: of the host.
-
-    Attributes:
-        permitted, taken: payloads so far. failed: of these, announced and not to be had.
     """
 
     def __init__(self, host: Host, folder: StoredFolder, objects: ObjectStore) -> None:
-        self.permitted = self.taken = self.failed = 0
         self._host, self._folder, self._objects = host, folder, objects
         self._most_bytes = payload.most_bytes(host.swarm.layout)
         self._lock = threading.Lock()
@@ -94,7 +90,6 @@ class Uploads:
                 raise NotTakenError("the round is full")
             if self._asked.setdefault(peer, _Asked(sha256)).sha256 != sha256:
                 raise NotTakenError("its peer may upload another one in this round")
-            self.permitted += 1
         return self._objects.permit_upload(sha256, size)
 
     def take(self, sha256: str, token: bytes) -> None:
@@ -109,16 +104,9 @@ class Uploads:
             if asked is None or asked.tries >= MOST_TRIES:
                 raise NotTakenError("this file is not expected in this round, or not any more")
             asked.tries += 1
-        try:
-            content = self._objects.get(sha256, self._most_bytes)
-        except StoreError:
-            with self._lock:
-                self.failed += 1
-            raise
+        content = self._objects.get(sha256, self._most_bytes)
         self._host.take_payload(content, token)
         self._folder.note_stored(sha256)
-        with self._lock:
-            self.taken += 1
 
     def keep(self, sha256: str, most_bytes: int) -> None:
         """Put a file of the folder into the store.
