@@ -117,9 +117,6 @@ def make_parser() -> argparse.ArgumentParser:
         parser_of_peer.add_argument(
             "--threads", type=int, help="CPU threads; default: as many as cores"
         )
-        parser_of_peer.add_argument(
-            "--verbose", action="store_true", help="show the library's log as well"
-        )
     for name, (_, words) in MODULES.items():
         commands.add_parser(name, help=words)
     return parser
@@ -157,7 +154,7 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
         from training.network import worker as inside
 
         make_work = _make_join if options.command == "join" else _make_monitor
-        inside.run(make_work(run, folder, options), folder, options.verbose)
+        inside.run(make_work(run, folder, options), folder)
     if run.authority and not _signs_own(run, options):
         provide_token()
         trust.agree(run.authority, options.trust_authority)
@@ -200,8 +197,8 @@ def _host(options: argparse.Namespace) -> int:
     further = ["--host", options.host, "--port", str(options.port)]
     if options.announce:
         further += ["--announce", *options.announce]
-    for flag in ("behind_firewall", "verbose"):
-        further += [f"--{flag.replace('_', '-')}"] if getattr(options, flag) else []
+    if options.behind_firewall:
+        further.append("--behind-firewall")
     for name in ("minutes", "sequences", "threads"):
         value = getattr(options, name)
         further += [f"--{name}", str(value)] if value is not None else []

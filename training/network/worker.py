@@ -18,13 +18,13 @@ from training.run import supervisor
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def run(work: Callable[[threading.Event], None], folder: Path, verbose: bool) -> None:
+def run(work: Callable[[threading.Event], None], folder: Path) -> None:
     """Do the work until it is done or the process is asked to end, then end the process.
 
     Does not return: threads of the library may hang, and must not keep the process alive.
-    The log goes to ``log.txt`` in `folder`, and with `verbose` to the terminal as well.
+    The log goes to ``log.txt`` in `folder`.
     """
-    _start_logging(folder, verbose)
+    _start_logging(folder)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     supervisor.stop_without_supervisor(stop)
@@ -67,13 +67,11 @@ def _do(work: Callable[[threading.Event], None], stop: threading.Event) -> int:
     return 0
 
 
-def _start_logging(folder: Path, verbose: bool) -> None:
+def _start_logging(folder: Path) -> None:
     use_hivemind_log_handler("nowhere")
     disable_progress_bar()  # of the reading and writing of checkpoints
     logging.captureWarnings(capture=True)
     folder.mkdir(parents=True, exist_ok=True)
-    handlers: list[logging.Handler] = [logging.FileHandler(folder / "log.txt")]
-    if verbose:
-        handlers.append(logging.StreamHandler())
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=handlers, force=True)
+    log = folder / "log.txt"
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, filename=log, force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -103,4 +103,4 @@ if __name__ == "__main__":
         """Train as the command line says."""
         train(Path(folder), int(index), int(steps), tuple(peers))
 
-    worker.run(work, Path(folder), verbose=False)
+    worker.run(work, Path(folder))

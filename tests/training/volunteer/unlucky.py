@@ -83,4 +83,4 @@ def work(stop: threading.Event) -> None:
 
 
 if __name__ == "__main__":
-    worker.run(work, Path(sys.argv[1]), verbose=False)
+    worker.run(work, Path(sys.argv[1]))
