@@ -22,15 +22,17 @@ UNTIMED: Final = {
     "tests/validation": 300.0,
     "tests/training/test_swarm.py": 95.0,
     "tests/training/rehearsal": 75.0,
-    "tests/browser/test_memory.py": 75.0,
-    "tests/browser/test_form.py": 65.0,
-    "tests/browser/test_tab.py": 55.0,
+    "tests/browser/test_tab.py": 40.0,
+    "tests/browser/test_form.py": 40.0,
+    "tests/browser/test_memory.py": 35.0,
+    "tests/browser/test_model.py": 30.0,
+    "tests/browser/test_offline.py": 30.0,
     "tests/training/access/test_banned.py": 50.0,
     "tests/browser/test_every_page.py": 4.0,
     "tests/pages": 60.0,
     "tests/training": 15.0,
-    "tests/browser": 20.0,
-    "tests/notebooks": 60.0,
+    "tests/browser": 15.0,
+    "tests/notebooks": 30.0,
 }
 
 

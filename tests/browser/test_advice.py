@@ -1,6 +1,6 @@
 """Advice on what would make a step fit, and the comparison with a pinned state."""
 
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -57,29 +57,6 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     assert page.url.endswith("?model=gpt2-l")
     assert shown_ways(page) == ways_of()
     expect(page.locator("#advice-undo")).to_be_hidden()
-    assert visitor.errors == []
-
-
-def test_gpus_that_are_there_divide_layers_at_a_press(visit: Visitor) -> None:
-    state = {
-        "model": "meta-llama/Llama-3.2-1B",
-        "gpu": "rtx-3060",
-        "gpus": "4",
-        "precision": "half",
-        "sequence_length": "8192",
-    }
-    visitor = visit()
-    page = open_calculator(visitor, urlencode(state))
-    advised(page)
-    ways = ways_of(**state)
-    assert shown_ways(page) == ways
-    words, _, _, query = ways[0]
-    assert str(words).startswith("Divide each layer among the 4 GPUs (tensor parallel)")
-    page.locator("#advice-ways button").first.click()
-    settled(page)
-    assert parse_qsl(page.url.partition("?")[2]) == parse_qsl(query)
-    expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", "fits")
-    expect(page.locator("#advice-status")).to_contain_text(f"Done: {words}")
     assert visitor.errors == []
 
 

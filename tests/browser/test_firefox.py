@@ -71,13 +71,6 @@ def test_each_tab_of_the_join_guide_shows_its_own_commands(
         assert all(line in panel for line in place.lines)
 
 
-def test_what_was_visited_is_kept_for_a_visit_without_a_network(
-    firefox: Firefox, site_address: str
-) -> None:
-    firefox.open(f"{site_address}about/")
-    firefox.wait_for("Boolean(document.documentElement.dataset.kept)")
-
-
 def test_a_second_visit_answers_through_the_service_worker(
     firefox: Firefox, site_address: str
 ) -> None:

@@ -30,19 +30,21 @@ def deep_address(site: Path, tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_every_page_is_reached_without_a_reload(
+def test_every_page_is_reached_without_a_reload_and_keeps_the_style_sheet(
     visit: Visitor, site: Path, deep_address: str
 ) -> None:
     visitor = visit(deep_address)
     with visitor.page.expect_response("**/sitemap.xml"):
         page = visitor.open("about/")
-    page.evaluate("() => { window.kept = true; }")
+    page.evaluate("() => { window.kept = document.styleSheets[0]; }")
     for path in pages_of(site):
         address = deep_address + path.removeprefix("./")
         page.evaluate(FOLLOW, f"{address}?from=elsewhere")
         expect(page.locator("link[rel=canonical]")).to_have_attribute("href", address)
         expect(page.locator("h1")).to_have_count(1)
-        assert page.evaluate("() => window.kept"), f"{path} was reloaded"
+        assert page.evaluate("() => Boolean(window.kept)"), f"{path} was reloaded"
+        kept = page.evaluate("() => [...document.styleSheets].map((one) => one === window.kept)")
+        assert kept == [True], path
     assert visitor.errors == []
 
 
@@ -124,26 +126,3 @@ def turn(page: Page, link: Locator) -> None:
     page.wait_for_function(
         "() => document.querySelector('link[rel=canonical]').href === location.href"
     )
-
-
-# Notes each time that a style sheet has been loaded.
-NOTE_STYLES = """
-window.styles = [];
-document.addEventListener("load", ({target}) => {
-  if (target.rel === "stylesheet") window.styles.push(target.href);
-}, true);
-"""
-
-
-def test_the_style_sheet_is_loaded_once_for_all_pages(visit: Visitor, deep_address: str) -> None:
-    visitor = visit(deep_address)
-    visitor.page.add_init_script(NOTE_STYLES)
-    with visitor.page.expect_response("**/sitemap.xml"):
-        page = visitor.open("about/")
-    sheet = page.evaluate_handle("() => document.styleSheets[0]")
-    for path in ("reference/estimate/", "", "live/"):
-        page.evaluate(FOLLOW, f"{deep_address}{path}?from=elsewhere")
-        expect(page.locator("link[rel=canonical]")).to_have_attribute("href", deep_address + path)
-        assert page.evaluate("(sheet) => document.styleSheets[0] === sheet", sheet)
-        assert page.evaluate("() => document.styleSheets.length") == 1
-    assert len(page.evaluate("() => window.styles")) == 1

@@ -66,15 +66,3 @@ def assert_marked(page: Page) -> None:
         assert words.evaluate(COLOR) != before[place], place
     assert page.evaluate(LOWEST, ["#calculator-answer", *fresh]) >= 4.5
     assert findings(page, RUN_AXE_ON, CONTRAST) == []
-
-
-def test_advice_of_another_state_has_an_edge_until_its_own_comes(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    drawn(page)
-    ways = page.locator("#advice-ways")
-    assert ways.evaluate(EDGE) == "none"
-    page.evaluate("() => document.querySelector('#calculator-advice').ariaBusy = 'true'")
-    assert "gradient" in ways.evaluate(EDGE)
-    page.locator("#batch_size").fill("2")
-    advised(page)
-    assert ways.evaluate(EDGE) == "none"
