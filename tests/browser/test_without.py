@@ -23,10 +23,7 @@ def test_without_javascript_the_tables_are_there_and_the_form_is_not(visit: Visi
     assert page.locator("#gpu option").count() == len(GPUS) + 1
 
 
-NEEDED = (
-    *("worker.js", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "calculator.zip"),
-    "*.zip",
-)
+NEEDED = ("worker.js", "pyodide.mjs", "pyodide.asm.wasm", "*.zip")
 
 
 def test_without_pyodide_the_page_says_so_keeps_its_figures_and_can_try_again(
@@ -58,25 +55,19 @@ def test_without_pyodide_the_page_says_so_keeps_its_figures_and_can_try_again(
 BLOCKED = """
 globalThis.Worker = class { constructor() { throw new DOMException("no", "SecurityError"); } };
 """
+NO_WORKERS = "this browser blocks workers, and Python runs in one."
+INCAPABLE = {
+    BLOCKED: NO_WORKERS,
+    "delete globalThis.Worker;": NO_WORKERS,
+    "delete globalThis.WebAssembly;": "this browser has no WebAssembly, or it is switched off.",
+}
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        (
-            BLOCKED,
-            "Python could not be loaded: this browser blocks workers, and Python runs in one.",
-        ),
-        ("delete globalThis.Worker;", "Python could not be loaded: this browser blocks workers"),
-        (
-            "delete globalThis.WebAssembly;",
-            "Python could not be loaded: this browser has no WebAssembly, or it is switched off.",
-        ),
-    ],
-)
+@pytest.mark.parametrize("script", INCAPABLE)
 def test_a_browser_in_which_python_cannot_run_is_told_and_has_the_tables(
-    visit: Visitor, script: str, words: str
+    visit: Visitor, script: str
 ) -> None:
+    words = f"Python could not be loaded: {INCAPABLE[script]}"
     visitor = visit()
     visitor.page.add_init_script(script)
     page = visitor.open("calculator/")
@@ -91,19 +82,19 @@ def test_a_browser_in_which_python_cannot_run_is_told_and_has_the_tables(
     assert visitor.errors == []
 
 
-@pytest.mark.parametrize("script", ["calculator.js", "chunk-*.js"])
 def test_a_script_that_does_not_load_is_reported_with_a_way_to_try_again(
-    visit: Visitor, script: str
+    visit: Visitor,
 ) -> None:
     visitor = visit()
-    visitor.page.route(f"**/{script}", lambda route: route.abort())
-    page = visitor.open("calculator/")
-    notice = page.get_by_role("alert").filter(has_text="did not load")
-    expect(notice).to_be_visible()
-    visitor.page.unroute(f"**/{script}")
-    notice.get_by_role("button", name="Try again").click()
-    page.wait_for_selector("#calculator-form[data-mounted]")
-    expect(notice).to_have_count(0)
+    for script in ("calculator.js", "chunk-*.js"):
+        visitor.page.route(f"**/{script}", lambda route: route.abort())
+        page = visitor.open("calculator/")
+        notice = page.get_by_role("alert").filter(has_text="did not load")
+        expect(notice).to_be_visible()
+        visitor.page.unroute(f"**/{script}")
+        notice.get_by_role("button", name="Try again").click()
+        page.wait_for_selector("#calculator-form[data-mounted]")
+        expect(notice).to_have_count(0)
 
 
 # A worker whose Python works until it is asked for four sequences, and then is gone.

@@ -31,7 +31,14 @@ def code_of(notebook: NotebookNode, cell_id: str) -> str:
 def execute(
     name: str, parameters: Mapping[str, object], folder: Path, **environment: str
 ) -> dict[str, str]:
-    """Run a notebook in `folder`; what each cell printed, by the cell's id.
+    """Run a notebook in `folder`, without a network; what each cell printed, by the cell's id."""
+    client = prepared(name, parameters, folder)
+    client.execute(env={**os.environ, **_offline(folder), **environment})
+    return printed(client.nb)
+
+
+def prepared(name: str, parameters: Mapping[str, object], folder: Path) -> NotebookClient:
+    """A notebook about to run in `folder`.
 
     `parameters` are assigned after the cell tagged `parameters`, the rest runs as it is committed.
     """
@@ -43,13 +50,14 @@ def execute(
     ]
     lines = [f"{key} = {value!r}" for key, value in parameters.items()]
     notebook.cells.insert(place + 1, nbformat.v4.new_code_cell("\n".join(lines)))
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_SECONDS,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
+    resources = {"metadata": {"path": str(folder)}}
+    return NotebookClient(
+        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=resources
     )
-    client.execute(env={**os.environ, **_offline(folder), **environment})
+
+
+def printed(notebook: NotebookNode) -> dict[str, str]:
+    """Text that each cell of code printed, by its id."""
     return {cell.id: _printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.notebooks.execution import execute, read
+from tests.notebooks.execution import execute
 from training.model import checkpoint
 from training.model.build import build_model
 from training.run.live import LiveFolder
@@ -48,9 +48,3 @@ def test_it_saves_the_sheet(printed: dict[str, str], folder: Path) -> None:
     assert printed
     with Image.open(folder / "pictures.png") as sheet:
         assert sheet.width > 2 * 128
-
-
-def test_its_cells_have_names_and_no_outputs() -> None:
-    notebook = read(NAME)
-    assert all(re.fullmatch(r"[a-z-]+", cell.id) for cell in notebook.cells)
-    assert not any(cell.get("outputs") for cell in notebook.cells)

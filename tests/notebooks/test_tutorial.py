@@ -76,15 +76,6 @@ def test_the_trained_model_can_be_loaded_again(printed: dict[str, str], folder: 
     assert model.config.n_layer == 2
 
 
-def test_the_notebook_has_names_for_its_cells_and_no_outputs() -> None:
-    notebook = read(NAME)
-    for cell in notebook.cells:
-        assert re.fullmatch(r"[a-z-]+", cell.id)
-        if cell.cell_type == "code":
-            assert cell.outputs == []
-            assert cell.execution_count is None
-
-
 def test_the_notebook_installs_the_versions_that_are_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     pins = project["project"]["optional-dependencies"]["training"]
