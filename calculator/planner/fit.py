@@ -12,7 +12,7 @@ from math import inf
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.errors import InputError
-from calculator.estimate import Totals, is_too_large, totals_within
+from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
 from calculator.planner.change import DIVISION, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
@@ -130,7 +130,8 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    propose = _proposing(architecture, plan, memory, need_of(judged(architecture, plan)))
+    totals(architecture, plan)  # what cannot be is refused before any search
+    propose = _proposing(architecture, plan, memory)
     found: list[Proposal] = []
     for together in range(1, most + 1):
         if together == MOST_CHANGES and found:
@@ -151,16 +152,16 @@ def _allowed(tries: Iterator[Try], allowed: Callable[[Plan], bool] | None) -> It
     return tries if allowed is None else (one for one in tries if allowed(one[1]))
 
 
-def _proposing(architecture: Architecture, plan: Plan, memory: int, need: Need) -> Propose:
-    """Proposals beside the plan before them, which has that need on its card."""
-    before, pace = need.typical, pace_of(architecture, plan)
+def _proposing(architecture: Architecture, plan: Plan, memory: int) -> Propose:
+    """Proposals beside the plan before them."""
+    pace = pace_of(architecture, plan)
 
     def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
         proposal = _proposal(architecture, changes, changed, memory)
         if proposal is None:
             return None
         after = pace_of(architecture, changed) if pace else None
-        saved = before - proposal.need.typical
+        saved = need_of(judged(architecture, plan)).typical - proposal.need.typical
         return replace(proposal, saved=saved, time=more_time(pace, after))
 
     return propose
@@ -216,23 +217,33 @@ def least_changes(
     Raises:
         InputError: if the model does not support the plan.
     """
-    needs = {gpu.name: need_of(judged(architecture, plan.on(gpu))) for gpu in gpus}
-    left = [gpu for gpu in gpus if not needs[gpu.name].fits(gpu.memory)]
+    left = [gpu for gpu in gpus if not fits_on(architecture, plan, gpu)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
     among = [one for one in changes_for(architecture) if one.cost is not Cost.ADAPTERS]
     for together in range(1, most + 1):
         tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
-            found[gpu.name] = _least_change(architecture, plan, tries, gpu, needs[gpu.name])
+            found[gpu.name] = _least_change(architecture, plan, tries, gpu)
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
 
 
+def fits_on(architecture: Architecture, plan: Plan, gpu: Gpu) -> bool:
+    """True if a GPU is certain to hold a step.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    on_gpu = plan.on(gpu)
+    peak = totals(architecture, on_gpu).gpu
+    return need_at(architecture, on_gpu, peak, gpu.memory).fits(gpu.memory)
+
+
 def _least_change(
-    architecture: Architecture, plan: Plan, tries: Sequence[Try], gpu: Gpu, need: Need
+    architecture: Architecture, plan: Plan, tries: Sequence[Try], gpu: Gpu
 ) -> Proposal | None:
-    """The first proposal among some tries for a GPU that does not hold a step with that need."""
-    propose = _proposing(architecture, plan.on(gpu), gpu.memory, need)
+    """The first proposal among some tries for a GPU that does not hold a step."""
+    propose = _proposing(architecture, plan.on(gpu), gpu.memory)
     on_gpu = ((changes, changed.on(gpu)) for changes, changed in tries)
     *_, found = [[], *_fitting(on_gpu, propose, [], 1)]
     return found[0] if found else None

@@ -16,8 +16,7 @@ from calculator.estimate import estimate
 from calculator.page.states import chosen
 from calculator.plan import Checkpointing, Plan, Precision
 from calculator.planner.change import Cost
-from calculator.planner.fit import Proposal, least_changes
-from calculator.planner.need import Verdict, judged, need_of
+from calculator.planner.fit import Proposal, fits_on, least_changes
 from calculator.planner.pace import pace_of
 from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
@@ -165,8 +164,7 @@ def _row(model: tuple[str, Plan]) -> Row:
 
 
 def _cell(architecture: Architecture, plan: Plan, gpu: Gpu, least: Proposal | None) -> Cell:
-    verdict = need_of(judged(architecture, plan.on(gpu))).verdict(gpu.memory)
-    if verdict is Verdict.FITS:
+    if fits_on(architecture, plan, gpu):
         query = _query(architecture, plan, gpu)
         return Cell("fits", "fits", 0, query, _time(architecture, plan.on(gpu)))
     if least is None:
