@@ -45,7 +45,7 @@ class AveragingMonitor(Monitor):
     ) -> None:
         super().__init__(run, options)
         swarm = self.recipe.swarm
-        self.tally = Tally(swarm.target_batch_size, self.step, one_group=swarm.group_size is None)
+        self.tally = Tally(swarm.target_batch_size, self.step)
         saved = atomic.read_json(options.folder / "tally.json")
         if saved is not None:
             self.tally.restore(saved)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from training.averaging.groups import LARGEST
 from training.monitor.accounts import (
     SILENCE_SECONDS,
     Account,
@@ -74,11 +75,9 @@ class Tally:
     Args:
         target_batch_size: samples of a global step: a volunteer who claims more is not counted.
         last_step: the newest step that is already written.
-        one_group: whether all volunteers average with each other in every step.
     """
 
-    def __init__(self, target_batch_size: int, last_step: int = 0, one_group: bool = True) -> None:
-        self._one_group = one_group
+    def __init__(self, target_batch_size: int, last_step: int = 0) -> None:
         self.target_batch_size = target_batch_size
         self.last_step = last_step
         self.last_step_time: float | None = None
@@ -171,8 +170,8 @@ class Tally:
         )
 
     def _note_apart(self, step: int, testimony: Testimony) -> None:
-        """Note a step that groups of volunteers made apart from each other."""
-        if not self._one_group or testimony.count_groups() < 2:
+        """Note a step that groups of volunteers made apart, where all could be in one group."""
+        if len(testimony.reports) > LARGEST or testimony.count_groups() < 2:
             return
         if self._apart is None or self._apart[1] < step - REMEMBERED_STEPS:
             self._apart = step, step

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from training.averaging.groups import LARGEST
 from training.monitor.tally import SETTLING_SECONDS, SILENCE_SECONDS, Tally
 from training.records.reports import PeerReport, StepReport, Witness
 from training.run.live import PeerState, ProgressLine
@@ -495,6 +496,18 @@ def test_groups_that_trained_apart_are_said_on_the_page(is_late: bool) -> None:
         assert tally.describe_partition() == ""
         look(tally, START + 15, **pairs(2, theirs))
     assert "in step 2, volunteers trained in groups" in tally.describe_partition()
+
+
+def test_more_volunteers_than_a_group_holds_are_not_said_to_train_apart() -> None:
+    tally, names = Tally(TARGET), [f"{number:012x}" for number in range(LARGEST + 2)]
+    told = {}
+    for number, own in enumerate(names):
+        other = names[number ^ 1]  # in pairs
+        seen = [Witness.model_construct(contributor=other, weight=32.0)]
+        told[own] = report(1, [step_report(1, seen=seen)], name=own)
+    tally.observe(told, START + 1)
+    assert [line.step for line in tally.finished_lines(START + 1)] == [1]
+    assert tally.describe_partition() == ""
 
 
 def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group() -> None:
