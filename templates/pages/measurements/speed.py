@@ -44,7 +44,7 @@ REASONS = {
     ),
     "longest task": (
         "The script of the site's theme runs on every page, as one task, in which the page is laid "
-        "out several times."
+        "out several times. On the live page, so does the chart library, when a chart is in view."
     ),
     "performance": _PHONE,
     "requests": _FILES,
