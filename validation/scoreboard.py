@@ -14,10 +14,12 @@ from calculator.cards import find_card
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.report import Phase
+from calculator.resolution import resolve
 from validation import fitcheck, hopper
 from validation.answers import Answer
 from validation.causes import CAUSES
 from validation.published_rows import Figure, Row, Source
+from validation.subject import find_subject
 
 PATH: Final = Path(__file__).with_name("published") / "memory.toml"
 # targets for the error: half of the rows are within the first, nine of ten within the second
@@ -62,9 +64,7 @@ class Score:
     @property
     def differences(self) -> dict[str, float]:
         """The known differences, by their keys: how much higher each makes ours, of the figure."""
-        architecture, plan = self.row.architecture, self.row.report.plan
-        sizes = {key: CAUSES[key].size for key in self.source.differs}
-        found = {key: size(architecture, plan) for key, size in sizes.items() if size}
+        found = _extra_bytes(self.source.differs, self.row.model, tuple(self.row.options.items()))
         return {key: -extra / self.measured for key, extra in found.items() if extra}
 
     @property
@@ -76,6 +76,19 @@ class Score:
     def is_explained(self) -> bool:
         """True if little of the error is left."""
         return abs(self.left) <= TARGET_MOST
+
+
+@cache
+def _extra_bytes(
+    causes: tuple[str, ...], model: str, options: tuple[tuple[str, str], ...]
+) -> Mapping[str, float]:
+    """Bytes by which each cause makes ours larger, for a step."""
+    sizes = {key: size for key in causes if (size := CAUSES[key].size)}
+    if not sizes:
+        return {}
+    architecture = find_subject(model, None).architecture
+    plan = resolve(architecture, Plan.parse(dict(options)))
+    return {key: size(architecture, plan) for key, size in sizes.items()}
 
 
 @cache

@@ -20,14 +20,12 @@ STATES: list[dict[str, str]] = [
     {"model": "Qwen/Qwen3-8B", "preset": "qlora", "gpu": "t4"},
     {"model": "Qwen/Qwen3-8B", "preset": "lora", "gpu": "rtx-4090"},
     {**QWEN, "lora": "16", "attention": "eager", "gpu": "rtx-3070"},
-    {**QWEN, "preset": "qlora", "batch_size": "8", "gpu": "t4"},
     {**QWEN, "gpus": "4", "data_parallel": "fsdp", "gpu": "rtx-3070"},
     {**QWEN, "gpus": "2", "gpu": "rtx-4090"},
     {"model": "gpt2-s", "pipeline_parallel": "2", "accumulation": "2", "gpu": "rtx-3070"},
     {**QWEN, "gpu": "rtx-4090"},
     {"model": "gpt2-l", "gpu": "t4"},
     {"model": "gpt2-s", "batch_size": "16", "gpu": "rtx-3070"},
-    {"model": "gpt2-s", "lora": "8", "batch_size": "64", "gpu": "rtx-3070"},
 ]
 every_state = pytest.mark.parametrize("params", STATES, ids=str)
 

@@ -61,7 +61,7 @@ def test_another_choice_takes_along_what_only_serves_the_presets(given: dict[str
 
 def test_llama_3_1_8b_fits_a_free_t4_by_qlora_alone() -> None:
     # Unsloth's notebook for Llama 3.1 8B runs on Colab's T4; 8 billion 16-bit weights do not fit it
-    command = ["fit", "meta-llama/Llama-3.1-8B", "--gpu", "t4", "--preset"]
+    command = ["estimate", "meta-llama/Llama-3.1-8B", "--gpu", "t4", "--preset"]
     assert [main([*command, preset]) for preset in Preset] == [1, 1, 0]
 
 

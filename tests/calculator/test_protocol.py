@@ -42,7 +42,7 @@ def on_the_page(case: Case) -> Case:
 
 
 @given(cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
     for method, shown in (("answer", on_the_page(case)), ("estimate", case)):
         value = ask(method, params(case))["value"]
@@ -73,7 +73,7 @@ def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_the_command_shown_gives_the_same_report(case: Case) -> None:
     value = answer(params(case))
     arguments = build_parser().parse_args(shlex.split(value["command"])[3:])
@@ -84,7 +84,7 @@ def test_the_command_shown_gives_the_same_report(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Case) -> None:
     value = answer(params(case))
     used = {saving["option"] for saving in value["savings"]}
@@ -103,7 +103,7 @@ def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Cas
 
 
 @given(cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
     value = answer(params(case))
     report = on_the_page(case).report
@@ -114,7 +114,7 @@ def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
 
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
-@examples(4)
+@examples(3)
 def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
     need = need_of(judged(case.architecture, case.plan.on(gpu)))
@@ -130,7 +130,7 @@ def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, 
 
 
 @given(cases(catalog_only=True), cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_what_is_pinned_stands_in_the_second_column(shown: Case, other: Case) -> None:
     pin = answer(params(other))["pin"]
     value = answer({**params(shown), "pin": pin})
@@ -195,7 +195,7 @@ def test_a_mistake_in_a_config_json_is_named_beside_its_field(
 
 
 @given(cases(catalog_only=True))
-@examples(4)
+@examples(3)
 def test_a_choice_that_is_called_refused_is_refused_for_that_reason(case: Case) -> None:
     asked = params(case)
     for field, rules in answer(asked)["refused"].items():

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from templates.pages.about.context import PROJECTS
 from templates.pages.changes.context import CHANGELOG, changelog
 from templates.pages.measurements import speed
-from templates.pieces.benchmark import read_benchmark
 from templates.render import render_page
 from tools.console import ROOT
 
@@ -26,14 +24,6 @@ def test_the_changelog_is_shown_whole() -> None:
 def test_how_to_cite_names_the_version_that_is_packaged() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert f"version = {{{project['version']}}}" in render_page("about")
-
-
-def test_every_project_has_an_address_a_source_and_a_use() -> None:
-    page = render_page("about")
-    for project in PROJECTS:
-        assert project.address.startswith("https://")
-        assert 'class="source"' in project.source
-        assert project.take_it_when in page
 
 
 def figure(
@@ -89,13 +79,6 @@ def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
     assert found.measurements[0].source == words
 
 
-def test_a_reason_for_several_targets_is_said_once(tmp_path: Path) -> None:
-    names = ["second visit: processor time, stock = 1", "second visit: time, stock = 1"]
-    found = speed.read(written(tmp_path, start=[figure(name, 0.5, "", 0.2) for name in names]))
-    assert found is not None
-    assert list(found.reasons.values()) == [names]
-
-
 def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path: Path) -> None:
     scores = [
         figure("home: performance", 97.0, "", 98, True),
@@ -130,24 +113,3 @@ def test_the_page_shows_what_the_file_holds_and_nothing_without_one(
     assert speed.REASONS["95th percentile"] in page
     monkeypatch.setattr(speed, "read", lambda: None)
     assert "Speed of the pages" not in render_page("measurements")
-
-
-def shown(value: float, unit: str) -> str:
-    if unit == "bytes":
-        return f"{value / 1e6:.2f} MB"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def test_the_recorded_file_and_the_page_agree() -> None:
-    page = render_page("measurements")
-    for name in speed.PARTS:
-        found = read_benchmark(name)
-        for one in found.figures if found else []:
-            if one["target"] is not None:
-                assert shown(one["value"], one["unit"]) in page, one
-        for words in (found.title, found.command, found.machine["processor"]) if found else []:
-            assert words in page
-
-
-def test_without_a_measurement_no_speed_is_claimed(tmp_path: Path) -> None:
-    assert speed.read(tmp_path / "recorded.json") is None

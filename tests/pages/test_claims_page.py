@@ -1,6 +1,5 @@
 """The page 'Claims we checked' shows every figure, and says where it is printed."""
 
-from templates.pages.claims.context import context
 from tests.pages.rendered import render_page
 from tests.pages.tables import cells_of
 from validation.claims.everything import GROUPS
@@ -15,11 +14,3 @@ def test_every_figure_is_shown_with_its_source() -> None:
             assert {cell for row in topic.shown for cell in row[1:]} <= cells
             if topic.publication:
                 assert f"]({topic.publication.address})" in page
-
-
-def test_the_counts_add_up() -> None:
-    names = context()
-    counts = names["counts"]
-    assert isinstance(counts, dict)
-    assert sum(counts.values()) == names["total"]
-    assert f"{names['total']} figures" in render_page("claims")

@@ -27,17 +27,13 @@ from templates.pages.index.fit import (
     ANSWERS,
     BATCHES,
     CARDS,
-    FIRST_MODEL,
     MODELS,
     NEVER,
     UNSURE,
     WAYS,
     answer,
-    cells,
-    first_rows,
     table,
 )
-from templates.pages.index.loss_line import draw_loss
 from templates.pieces.recorded_run import Run, first_run
 from templates.pieces.scripts import ask_script
 from tests.pages.rendered import render_page
@@ -103,11 +99,6 @@ def test_a_discs_area_is_the_contribution() -> None:
     assert large["radius"] == pytest.approx(2 * small["radius"])
 
 
-def test_those_with_most_contributions_are_drawn() -> None:
-    placed = discs([peer(number, number) for number in range(100)])
-    assert {disc["peer"]["samples"] for disc in placed} == set(range(100 - SHOWN, 100))
-
-
 def test_lines_join_each_two_who_are_there(young: Run) -> None:
     figure = drawn(young, peer(0, 9), peer(1, 9, "syncing"), peer(2, 9, "left"))
     lines = [line for line in figure.iter() if line.get("class") == "swarm__chord"]
@@ -122,29 +113,6 @@ def test_a_hostile_name_is_only_text(young: Run) -> None:
     assert name in figure.get("aria-label", "")
 
 
-def test_a_run_without_contributions_is_drawn(young: Run) -> None:
-    assert "0 volunteers" in drawn(young).get("aria-label", "")
-    assert [disc["radius"] for disc in discs([peer(0, 0)])] == [7]
-
-
-def test_the_figure_says_in_words_what_it_shows(young: Run) -> None:
-    words = drawn(young, peer(0, 1200, "left", "ada")).get("aria-label")
-    assert words == "The swarm, 1 volunteer. ada: 1,200 sequences, left."
-
-
-def test_a_circle_around_the_picture_shows_the_part_that_is_done(young: Run) -> None:
-    (circle,) = (one for one in drawn(young).iter() if one.get("class") == "swarm__done")
-    total = young.card["schedule"]["total_steps"]
-    assert circle.get("stroke-dasharray") == f"{2 / total:.4f} 1"
-
-
-def test_the_line_of_losses_falls_where_the_loss_falls() -> None:
-    (line,) = re.findall(r'class="line" d="M([^"]+)"', draw_loss([4.0, 2.0, 1.0]))
-    heights = [float(point.split()[1]) for point in line.split("L")]
-    assert heights == sorted(heights)
-    assert draw_loss([1.0])
-
-
 def test_the_page_shows_the_first_run_as_its_data_say() -> None:
     run, page = first_run(), render_page("index")
     last = run.steps[-1]
@@ -154,14 +122,6 @@ def test_the_page_shows_the_first_run_as_its_data_say() -> None:
         assert f'data-id="{volunteer["id"]}"' in page
     for prompt, _ in run.pictures:
         assert page.count(prompt) >= 2
-
-
-def test_a_recorded_run_is_labelled_as_one() -> None:
-    run, page = first_run(), render_page("index")
-    assert run.card["finished"]
-    assert "A recorded run" in page
-    assert f"recorded on {run.day}" in page
-    assert "The run now" not in page
 
 
 def test_the_large_model_takes_a_gpu_decades() -> None:
@@ -200,11 +160,6 @@ def test_the_small_calculator_says_what_the_full_one_says(model: str) -> None:
         assert sum(parts) == need.typical
         assert text == format_bytes(need.typical)
         assert list(Verdict)[int(str(verdicts)[place])] is need.verdict(gpu.memory), query
-
-
-def test_the_first_model_of_the_small_calculator_can_be_trained_in_every_way() -> None:
-    assert None not in cells(FIRST_MODEL, 1)
-    assert len(first_rows()) == len(WAYS)
 
 
 @pytest.mark.parametrize("model", MODELS)

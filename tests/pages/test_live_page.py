@@ -1,6 +1,5 @@
 """The live page as it is built: the recorded run in words, and runs with little in them."""
 
-import doctest
 import json
 import random
 import re
@@ -10,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from calculator.units import format_bytes
-from templates.pages.live.context import context, describe
-from templates.pieces import loss_curve
+from templates.pages.live.context import describe
 from templates.pieces.loss_curve import draw
-from templates.pieces.recorded_run import LIVE, Run, entries, first_run
-from tests.pages.rendered import render_page
+from templates.pieces.recorded_run import LIVE, Run, first_run
 from tests.pages.scripts import call
-from tools.console import ROOT
 
 CARD = {
     "name": "young",
@@ -62,21 +58,6 @@ def person(number: int, **others: object) -> dict[str, object]:
         "state": "training",
         **others,
     }
-
-
-def test_every_listed_run_is_there_with_its_note() -> None:
-    runs = json.loads((LIVE / "runs.json").read_text("utf-8"))["runs"]
-    for entry in runs:
-        assert set(entry) == {"name", "title", "note"}
-        card = json.loads((LIVE / entry["name"] / "run.json").read_text("utf-8"))
-        assert card["finished"], "what is committed is a record, not a run"
-        assert entry["note"]
-
-
-def test_other_runs_are_in_the_page_before_the_script_lists_them() -> None:
-    page = render_page("live")
-    for entry in entries()[1:]:
-        assert f'<a href="?run={entry["name"]}">{entry["title"]}</a>' in page
 
 
 def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:
@@ -157,22 +138,6 @@ def test_the_curve_leaves_out_steps_without_a_loss_and_thins_long_runs() -> None
     assert "Loss from 4.000 at step 1 to 3.100 at step 8,999" in curve
 
 
-def test_a_curve_of_one_step_is_drawn() -> None:
-    assert "<polyline" in draw([(1, 4.5)])
-    assert draw([(1, None)]) == ""
-
-
-def test_two_curves_share_their_axes_and_differ_without_colours() -> None:
-    both = draw([(1, 4.0), (2, 3.0)], [(1, 5.0), (3, 2.0)])
-    first, second = re.findall(r"<polyline [^>]*>", both)
-    assert "dasharray" not in first
-    assert "dasharray" in second
-    places = [re.findall(r"([\d.]+),([\d.]+)", line) for line in (first, second)]
-    assert places[0][0][0] == places[1][0][0], "the same step"
-    assert float(places[0][0][1]) > float(places[1][0][1]), "the greater loss is further up"
-    assert "to 3.000 at step 2; Loss from 5.000" in both
-
-
 def words(name: str, *values: object) -> list[str]:
     """Values in words, as a function of the live page's script writes them."""
     return call("docs/assets/live/words.js", name, [[value] for value in values])
@@ -211,20 +176,6 @@ def test_sizes_are_in_the_calculators_words() -> None:
     edges = [999.5 / 1024 * 2**power for power in (10, 20, 30, 40, 50)]
     sizes += [round(edge) + more for edge in edges for more in (-1, 1)]
     assert [plain(size) for size in words("bytes", *sizes)] == [format_bytes(n) for n in sizes]
-
-
-def test_the_columns_are_those_that_the_script_fills() -> None:
-    script = (ROOT / "templates/pages/live/leaderboard.js").read_text("utf-8")
-    columns = context()["columns"]
-    assert isinstance(columns, tuple)
-    for column in columns:
-        assert f"  {column.key}:" in script
-
-
-def test_the_examples_in_the_docstrings_hold() -> None:
-    result = doctest.testmod(loss_curve)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_traffic_is_drawn_as_the_mean_of_recent_steps() -> None:

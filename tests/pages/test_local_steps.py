@@ -1,7 +1,5 @@
 """'Train with local steps': measured figures as recorded, limits said plainly."""
 
-from pathlib import Path
-
 import pytest
 
 from templates.pages.local_steps.learning import measured
@@ -28,18 +26,6 @@ def test_the_table_shows_the_recorded_figures() -> None:
         f"{values['sparse: sent by a peer']:,.0f} kB",
     ]
     assert received[2] == f"{values['sparse: received by a peer']:,.0f} kB"
-
-
-def test_without_a_measurement_there_is_no_table(tmp_path: Path) -> None:
-    assert measured(tmp_path / "none.json") is None
-
-
-def test_the_page_says_what_is_not_checked() -> None:
-    page = render_page("local-steps")
-    section = page[page.index("{ #limits }") :]
-    assert "The monitor believes the number of sequences as far as" in section
-    assert "No run with `paper-local` has been made" in section
-    assert "no round closes" in section
 
 
 def test_the_page_says_who_has_the_keys_of_the_store() -> None:

@@ -13,15 +13,13 @@ from calculator.errors import InputError
 from calculator.page.states import read_state
 from calculator.peaks.curve import Kind
 from calculator.report import Part, Phase, Report
-from calculator.units import MiB, format_bytes
+from calculator.units import format_bytes
 from templates.pages.calculator.context import ask
 from templates.pages.numbers.choices import Choice, choices
 from templates.pages.numbers.context import write_assets
-from templates.pages.numbers.curves import Picture, pictures
 from templates.pages.numbers.figures import PLACES, Figures, all_figures
 from templates.pages.numbers.one_layer import kept_by_one_layer, purpose_of
 from templates.pages.numbers.savings import TECHNIQUES, plain_state, techniques
-from templates.pieces.accuracy import accuracy
 from templates.pieces.counted import count
 from tests.pages.rendered import render_page
 
@@ -39,11 +37,6 @@ def page() -> str:
 @pytest.fixture(scope="module")
 def told() -> dict[str, Figures]:
     return all_figures()
-
-
-@pytest.fixture(scope="module")
-def drawn() -> list[Picture]:
-    return pictures(CHOICES[DEFAULT])
 
 
 def text_of(html: str) -> str:
@@ -175,27 +168,6 @@ def test_what_is_said_of_the_changes_is_so(told: dict[str, Figures], name: str) 
         assert forward_activations(lora) > 0.8 * forward_activations(plain)
 
 
-def test_the_run_is_counted_without_what_it_saved_by(told: dict[str, Figures]) -> None:
-    for choice in CHOICES.values():
-        says = "separate weights in every layer" in told[choice.name]["plan"]
-        assert says == choice.is_of_the_run
-        if says:
-            plan = report_of(choice).plan
-            # the last layer always has its own weights
-            assert plan.sharing_groups == choice.model.layers - choice.model.own_last_layer
-            assert not plan.reversible
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_the_red_line_is_named_where_it_is_drawn(told: dict[str, Figures], name: str) -> None:
-    figures, choice = told[name], CHOICES[name]
-    is_drawn = "curve__limit" in figures["curve"]
-    assert ("The red line" in figures["curve"]) == is_drawn
-    if not is_drawn:
-        assert choice.card.memory > 1.3 * report_of(choice).gpu.total
-    assert re.search(r"Backward: begins after [\d.]+ m?s at", figures["curve"])  # width is time
-
-
 @pytest.mark.parametrize("name", [*KERNELS[::4], *KERNELS[3::4]])  # each model on one card
 def test_a_layer_keeps_what_the_forward_pass_grows_by(name: str) -> None:
     choice = CHOICES[name]
@@ -236,67 +208,9 @@ def test_the_feed_forward_part_keeps_the_tensors_that_are_named(
     assert words in kept.words
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_scores_are_kept_where_no_kernel_shares_keys(told: dict[str, Figures], name: str) -> None:
-    choice = CHOICES[name]
-    # PyTorch's memory-efficient kernel refuses grouped heads, and Turing has no FlashAttention
-    is_grouped = choice.model.title.startswith(("Llama", "Qwen"))
-    has_scores = is_grouped and choice.card.name == "t4"
-    assert ("Attention's scores" in told[name]["layer"]) == has_scores
-    assert ("computes the scores again" in told[name]["layer"]) == (not has_scores)
-    if has_scores:
-        tokens = report_of(choice).plan.sequence_length
-        assert tokens
-        size = format_bytes(4 * choice.model.heads * tokens**2)
-        assert f"Attention's scores</span> <strong>{size}</strong>" in told[name]["layer"]
-
-
-def test_the_copies_of_the_weights_are_two_bytes_for_each() -> None:
-    choice = CHOICES[DEFAULT]
-    width = choice.model.hidden_size
-    weights = 12 * width * width  # Radford et al., 2019: 4 of attention's, 8 of the feed-forward's
-    copies = next(one for one in kept_by_one_layer(choice).kept if "copies" in one.label)
-    assert 2 * weights <= copies.bytes < 2 * weights + MiB // 8  # and their biases
-
-
 def test_a_tensor_without_a_purpose_is_refused() -> None:
     with pytest.raises(InputError, match="purpose"):
         purpose_of(Kind("unknown", "hidden", 4))
-
-
-def test_all_curves_have_the_same_scale(drawn: list[Picture]) -> None:
-    lines = [picture.drawn["lines"] for picture in drawn]
-    assert all(one == lines[0] for one in lines)
-    for picture in drawn:
-        top = max(point["tops"][-1] for point in picture.drawn["points"])
-        plain = drawn[0].drawn["points"][drawn[0].drawn["peak"]]["tops"][-1]
-        ratio = picture.counted.peak / drawn[0].counted.peak
-        assert top / plain == pytest.approx(ratio, abs=1e-4)
-
-
-def test_an_outline_reaches_as_high_as_its_part(drawn: list[Picture]) -> None:
-    for picture in drawn:
-        for part, outline in enumerate(picture.outlines):
-            heights = [1000 - float(text) for text in re.findall(r"V([\d.]+)", outline)]
-            top = max(point["tops"][part] for point in picture.drawn["points"])
-            assert max(heights) == pytest.approx(1000 * top, abs=0.1)
-            assert outline.startswith("M0,1000")
-            assert outline.endswith("Z")
-
-
-def test_the_page_says_how_many_steps_agree(page: str) -> None:
-    for measured in accuracy():
-        everything, *families = measured.rows
-        assert everything.count == sum(family.count for family in families)
-        assert f"We ran {everything.count:,} training steps" in page
-
-
-def test_the_loss_lifts_the_memory_by_the_scores() -> None:
-    report, model = report_of(CHOICES[DEFAULT]), CHOICES[DEFAULT].model
-    before, loss = (report.phases[phase].total for phase in (Phase.FORWARD, Phase.LOSS))
-    scores = 4 * model.sequence_length * model.vocabulary_size
-    # the scores and their softmax in 32 bits, and less than one matrix of the same size beside
-    assert 2 * scores < loss - before < 3 * scores
 
 
 @pytest.mark.parametrize("name", [name for name in CHOICES if name.endswith(".t4")])

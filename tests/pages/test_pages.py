@@ -3,12 +3,11 @@
 import re
 from itertools import pairwise
 
-from calculator.catalog import GPUS, MODELS, SOURCES
+from calculator.catalog import GPUS, MODELS
 from calculator.page.answer import answer
 from calculator.plan import Plan
 from templates import render
 from templates.pages.calculator.context import GROUPS, SLIDERS
-from templates.pieces.families import families
 from templates.render import pages
 from tests.pages.rendered import render_page
 
@@ -16,10 +15,6 @@ from tests.pages.rendered import render_page
 def test_the_form_has_each_option_once() -> None:
     fields = [field for group in GROUPS for field in group.fields]
     assert sorted(fields) == sorted(Plan.options())
-
-
-def test_every_family_has_a_heading_in_the_form() -> None:
-    assert set(families()) == {model.family for model in MODELS.values()}
 
 
 def test_sliders_stay_in_their_options_ranges_and_grow_by_ratios() -> None:
@@ -42,16 +37,6 @@ def test_the_calculator_names_every_model_gpu_and_choice() -> None:
         for name, words in option.choices:
             assert f'<option value="{name}"' in page
             assert words in page
-
-
-def test_the_page_of_formulas_names_every_model_and_source() -> None:
-    page = render_page("formulas")
-    for model in MODELS.values():
-        assert model.title in page
-        assert model.note in page
-    for key, source in SOURCES.items():
-        assert f'id="source-{key}"' in page
-        assert source.address in page
 
 
 def test_rendering_twice_gives_the_same_bytes() -> None:

@@ -9,7 +9,7 @@ from calculator.__main__ import build_parser
 from calculator.errors import InputError
 from calculator.page.run import plan_run, presets, query_of
 from calculator.planner.run import Run
-from templates.pages.plan.context import GROUPS, SLIDERS, STAIRS, measured
+from templates.pages.plan.context import GROUPS, SLIDERS, STAIRS
 from tests.pages.rendered import render_page
 
 
@@ -64,22 +64,6 @@ def test_what_the_page_shows_of_a_choice_is_what_it_takes() -> None:
         plan_run({"model": "other"})
 
 
-def test_no_measured_exchange_was_faster_than_planned() -> None:
-    rows = measured()
-    assert rows
-    for row in rows:
-        assert row.predicted < row.seconds
-        assert " s</span>" in page()
-        assert row.cells[0] in page()
-
-
-def test_one_volunteer_at_a_time_exchanges_nothing() -> None:
-    value = plan_run({"volunteers": "1"})
-    assert value["figures"]["sent"] == "0 B"
-    assert "Nothing is exchanged" in value["figures"]["sum"]
-    assert value["figures"]["share"] == "100%"
-
-
 def test_other_gpus_are_in_the_address_the_command_and_a_table_of_their_own() -> None:
     value = plan_run({"more_gpus": "rtx-4090:5,l4:2"})
     assert dict(parse_qsl(value["query"])) == {"more_gpus": "rtx-4090:5,l4:2"}
@@ -92,14 +76,3 @@ def test_other_gpus_are_in_the_address_the_command_and_a_table_of_their_own() ->
     (named,) = [row for row in value["assumptions"] if row[0] == "Volunteers with other GPUs"]
     times = "\N{MULTIPLICATION SIGN}"
     assert named[1:] == [f"5 {times} GeForce RTX 4090 24 GB, 2 {times} L4 24 GB", "chosen"]
-
-
-def test_a_table_of_one_kind_of_gpu_is_not_shown() -> None:
-    assert len(plan_run({})["kinds"]) == 1
-    assert '<div id="plan-kinds" hidden>' in page()
-
-
-def test_energy_is_unknown_where_one_kind_has_no_power() -> None:
-    value = plan_run({"gpu": "other", "teraflops": "80", "more_gpus": "t4:1"})
-    assert value["figures"]["energy"] == value["kinds"][0][3] == "unknown (no power given)"
-    assert value["kinds"][1][3] != value["kinds"][0][3]

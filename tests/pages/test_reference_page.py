@@ -1,13 +1,10 @@
 """The reference names every module, command and option."""
 
 import re
-from pathlib import Path
 
 import pytest
 from markdown import markdown
 
-from calculator.plan import Plan
-from templates.pages.reference.context import context
 from tests.pages.rendered import render_page
 from tools.console import ROOT
 from training.__main__ import MODULES
@@ -31,19 +28,6 @@ def test_every_module_of_the_calculator_is_on_one_page() -> None:
             f"{room}{name}" for name in NOT_SHOWN
         }
     assert sorted(named) == sorted(expected)
-
-
-def test_every_page_of_modules_is_reached_from_the_first() -> None:
-    first = render_page("reference")
-    for page in PAGES.glob("*.md"):
-        assert f"]({page.name})" in first
-
-
-def test_every_option_of_the_calculator_is_told() -> None:
-    (estimate, *_) = context()["calculator"]  # type: ignore[misc]
-    told = " ".join(cell for row in estimate.rows for cell in row)
-    for option in Plan.options().values():
-        assert f"<code>{option.flag}" in told
 
 
 def test_every_command_of_training_is_told() -> None:
@@ -80,9 +64,3 @@ def test_a_source_is_linked_to_the_list_of_sources() -> None:
 @pytest.mark.parametrize("text", ["```\na*b\n$$x$$\n```", "`a*b`"])
 def test_code_is_left_alone(text: str) -> None:
     assert "a*b" in shown(text)
-
-
-def test_pages_of_modules_have_a_title_and_a_description() -> None:
-    for page in PAGES.glob("*.md"):
-        head = Path(page).read_text("utf-8").split("---")[1]
-        assert re.findall(r"^(title|description): [^:]+$", head, re.M) == ["title", "description"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from templates.pages.measurements import chaos, defence, judging, tabs
+from templates.pages.measurements import chaos, defence, judging
 from templates.pages.measurements.protections import BOUNDED, CLOSED, Claim
 from templates.pieces.benchmark import read_benchmark
 from tests.pages.rendered import render_page
@@ -40,28 +40,6 @@ def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) 
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
     assert AggregationRule().iterations == 3
     assert "three iterations" in measurements
-
-
-def test_a_tabs_figures_are_in_a_table_with_the_one_above_in_their_names(tmp_path: Path) -> None:
-    figures = [
-        {"name": "to a loss of 1", "value": 95.24, "unit": "s"},
-        {"name": "  steps", "value": 1085.0, "unit": ""},
-        {"name": "WebGPU adapters", "value": 0.0, "unit": ""},
-    ]
-    machine = {"cores": 2, "processor": "X", "load": 9.3, "date": "2026-11-26T06:06:00+00:00"}
-    part = {"title": "Training", "command": "bench", "machine": machine, "figures": figures}
-    path = tmp_path / "recorded.json"
-    path.write_text(json.dumps({"parts": {"tab_ways": part}}), "utf-8")
-    found = tabs.read("tab_ways", path)
-    assert found is not None
-    assert found.rows == [
-        ["To a loss of 1", "95.2 s"],
-        ["To a loss of 1: steps", "1,085"],
-        ["WebGPU adapters", "0"],
-    ]
-    assert "2 cores of an X" in found.machine
-    assert "dated 2026-11-26" in found.source
-    assert tabs.read("tabs", path) is None
 
 
 def write_measurement(path: Path) -> None:
@@ -100,13 +78,6 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     assert found.megabytes == ("10.00 MB", "10.00 MB")
 
 
-def test_what_was_measured_is_on_the_page(measurements: str) -> None:
-    found = defence.read()
-    assert ("We measured both averages" in measurements) == (found is not None)
-    for row in found.rows if found else []:
-        assert row in rows_of(measurements)
-
-
 def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None:
     found = judging.read()
     assert found is not None
@@ -122,16 +93,6 @@ def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None
     assert found.rows[2][3] == f"{left_out:.0%}"
 
 
-def test_without_a_measurement_of_judging_there_is_no_table(tmp_path: Path) -> None:
-    assert judging.read(tmp_path / "none.json") is None
-
-
-def test_the_attacks_on_the_page_are_those_that_are_measured() -> None:
-    from tests.training.sparse.attacks import ATTACKS as MEASURED
-
-    assert [*judging.ATTACKS] == [judging.HONEST, *MEASURED]
-
-
 def test_what_the_page_says_of_judging_is_the_codes(measurements: str) -> None:
     from training.sparse.judging import FIRST_ROUNDS, USELESS
     from training.sparse.shared import OuterSettings
@@ -142,21 +103,6 @@ def test_what_the_page_says_of_judging_is_the_codes(measurements: str) -> None:
     assert (settings["longest"].default, settings["heaviest"].default) == (4, 8)
     assert "four times the median length" in measurements
     assert "eight times the median number" in measurements
-
-
-def test_what_a_sample_does_is_on_the_page_as_recorded(measurements: str) -> None:
-    from benchmarks.sampled import WAYS
-
-    found = judging.read_sampled()
-    assert found is not None
-    assert [*judging.WAYS] == [*WAYS]
-    recorded = read_benchmark("sampled")
-    assert recorded is not None
-    values = recorded.values
-    for way, row in zip(WAYS, found.rows, strict=True):
-        assert row in rows_of(measurements)
-        assert row[1] == f"{values[f'{way}: held-out loss']:.2f}"
-        assert row[2] == f"{values[f'{way}: updates measured']:.0%}"
 
 
 def test_what_the_page_says_of_a_sample_is_the_codes(measurements: str) -> None:
@@ -212,18 +158,6 @@ def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None
         ["Pictures that match their captions, at the end", "90.0%", "87.5%"],
     ]
     assert found.curve.count("<polyline") == 2
-
-
-def test_what_became_of_the_chaos_is_on_the_pages(page: str, measurements: str) -> None:
-    found = chaos.read()
-    assert ("## Everything at once" in measurements) == (found is not None)
-    if found is not None:
-        assert set(found.figures) == set(CHAOS)
-        for row in found.rows:
-            assert row in rows_of(measurements)
-        claimed, credited = found.figures["liar_claimed"], found.figures["liar_credited"]
-        assert f"claimed {claimed:,} sequences and was credited with {credited:,}" in page
-        assert found.curve in page
 
 
 def test_what_the_page_says_of_the_chaos_is_what_it_does(measurements: str) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from templates.pages.live import side_by_side
 from templates.pieces.recorded_run import LIVE, Run
-from tests.pages.rendered import render_page
-from tests.pages.tables import rows_of
 
 
 def write(live: Path, name: str, schedule: dict[str, Any], steps: list[dict[str, Any]]) -> None:
@@ -53,20 +51,6 @@ def test_traffic_is_that_of_a_usual_step_for_as_many_sequences(live: Path) -> No
     assert ["Received by all for 4,096 sequences", "164 kB", "12.3 kB"] in found.rows
     assert found.less == pytest.approx(80 / 4)
     assert ["Sequences in an exchange, usually", "100", "100"] in found.rows
-
-
-def test_one_kind_alone_is_not_compared(live: Path) -> None:
-    (live / "second" / "run.json").write_text((live / "first" / "run.json").read_text())
-    assert side_by_side.read(live) is None
-
-
-def test_both_recorded_rehearsals_are_on_the_page() -> None:
-    found = side_by_side.read()
-    assert found is not None
-    page = render_page("live")
-    assert found.curve in page
-    for row in found.rows:
-        assert row in rows_of(page)
 
 
 def test_the_recorded_rehearsals_trained_the_same_model() -> None:

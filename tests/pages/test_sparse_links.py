@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from templates.pages.measurements import sparse_links
-from templates.pages.measurements.sparse_links import PATH
-from tests.pages.rendered import render_page
-from tests.pages.tables import rows_of
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -70,21 +67,3 @@ def test_the_simulation_agrees_with_what_was_measured() -> None:
     assert moved is not None
     simulated = sparse_links.simulate(processed, moved)
     assert simulated.downloading == pytest.approx(processed.downloading, rel=0.05)
-
-
-def test_the_pace_is_that_of_the_2021_run() -> None:
-    # together, section 3.4: 80% of 31,250 steps in two and a half months, by about 30 volunteers
-    months = 2.5 * 30.4 * 86_400 / (0.8 * 31_250)
-    assert 0.85 * months < sparse_links.batch_seconds(30) < months  # exchanges took the rest
-    assert sparse_links.batch_seconds(10) == pytest.approx(3 * sparse_links.batch_seconds(30))
-
-
-def test_recorded_rounds_are_on_both_pages() -> None:
-    rows = json.loads(PATH.read_text("utf-8"))["rows"]
-    found = sparse_links.read()
-    assert found is not None
-    assert len(found.rounds) == len(rows)
-    how, plan = (rows_of(render_page(name)) for name in ("measurements", "plan"))
-    for one in found.rounds:
-        assert one.cells in how
-        assert one.planned_cells in plan

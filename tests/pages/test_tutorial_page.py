@@ -5,7 +5,6 @@ import re
 import pytest
 
 from calculator.cards import COMMON
-from calculator.errors import InputError
 from templates.pages.tutorial import context as tutorial_page
 from templates.pages.tutorial.context import (
     NOTEBOOK,
@@ -57,8 +56,3 @@ def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit(page: str)
         batches = {"batch_size": str(card.batch + 1)}
         assert tutorial_page.needed(card.gpu, **batches) > card.gpu.memory
     assert len(cards()) == sum(gpu.memory <= SMALL for gpu in COMMON)
-
-
-def test_a_cell_that_does_not_exist_is_named() -> None:
-    with pytest.raises(InputError, match="cell"):
-        code(NOTEBOOK, "trainig")

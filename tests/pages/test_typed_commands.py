@@ -36,14 +36,6 @@ def test_the_pages_tell_the_commands_that_matter() -> None:
     assert told >= {*named.split()}
 
 
-def test_every_tab_is_on_the_page_with_its_commands() -> None:
-    page = render_page("join")
-    for place in places(find_source()):
-        assert f'=== "{place.title}"' in page
-        for line in place.lines:
-            assert f"\n    {line}\n" in page
-
-
 def test_the_container_starts_a_volunteer(monkeypatch: pytest.MonkeyPatch) -> None:
     (docker,) = [place for place in places(find_source()) if place.title == "Docker"]
     arguments = docker.lines[-1].rpartition(" volunteer ")[2]
@@ -65,15 +57,15 @@ def test_one_line_installs_and_joins(source: Source, monkeypatch: pytest.MonkeyP
     is_understood(f"python -m training {' '.join(arguments)}", monkeypatch)
 
 
-def test_the_extra_that_is_installed_exists() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', install(Source("https://example.org/run")))[0]
-    assert project["name"] == name
-    assert extra in project["optional-dependencies"]
-
-
 def test_the_run_file_on_the_page_is_one() -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```", render_page("run-your-own"), re.M | re.S)
     run = parse(text)
     assert run.recipe == "paper"
     assert run.authority.startswith("https://")
+
+
+def test_the_extra_that_is_installed_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', install(Source("https://example.org/run")))[0]
+    assert project["name"] == name
+    assert extra in project["optional-dependencies"]

@@ -1,7 +1,5 @@
 """The waterfall of an exchange and its table: bytes counted and measured, factor by factor."""
 
-from itertools import pairwise
-
 import pytest
 
 from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
@@ -36,17 +34,6 @@ def test_rounds_move_one_file_up_and_the_others_down(falls: list[Fall]) -> None:
     assert round_.moved / 1e6 == pytest.approx(3.57 * ROUND_PEERS, rel=0.08)
     assert longer.moved == pytest.approx(round_.moved / LONG)
     assert (LONG, False) in long_rounds.WAYS, "its loss is measured"
-
-
-def test_each_fall_is_on_the_page_with_its_factor_and_source(falls: list[Fall]) -> None:
-    page = render_page("measurements")
-    for before, fall in pairwise(falls):
-        assert fall.before == before.moved
-        assert fall.source
-        assert fall.cells in rows_of(page)
-    widths = [fall.width for fall in falls]
-    assert max(widths) == widths[0]
-    assert min(widths) >= 0
 
 
 def test_longer_rounds_are_on_the_page_and_what_is_said_of_them_holds() -> None:

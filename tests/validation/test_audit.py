@@ -55,15 +55,3 @@ def test_an_allocation_that_the_table_does_not_name_is_listed(tmp_path: Path) ->
     missing = [line for line in audit(tmp_path) if "not found" in line]
     assert "cuda/SoftMax.cu: host_softmax not found" in missing
     assert "cuda/Embedding.cu: not found" in missing
-
-
-def test_a_python_kernel_is_read_too(tmp_path: Path) -> None:
-    source = tmp_path / "bitsandbytes/backends/cuda/ops.py"
-    source.parent.mkdir(parents=True)
-    source.write_text(
-        "def _dequantize_4bit_impl(A):\n    A = A.contiguous()\n    return torch.empty_like(A)\n"
-    )
-    assert (
-        "bitsandbytes/backends/cuda/ops.py:3: _dequantize_4bit_impl: return torch.empty_like(A)"
-        in (list(audit(tmp_path)))
-    )

@@ -27,11 +27,6 @@ def test_the_command_line_of_a_configuration_gives_it_back(words: str) -> None:
     assert Configuration.from_dict(configuration.as_dict()) == configuration
 
 
-def test_layers_of_both_stacks_are_replaced() -> None:
-    shape = Configuration("t5-small", Plan(), layers=3).architecture
-    assert (shape.layers, shape.decoder_layers) == (3, 3)
-
-
 def test_layers_of_a_config_are_replaced_under_its_own_names_and_lists_are_cut(
     tmp_path: Path,
 ) -> None:
@@ -54,15 +49,3 @@ def test_a_model_that_is_not_counted_yet_needs_a_sequence_length(tmp_path: Path)
     path.write_text('{"model_type": "made-up"}')
     with pytest.raises(InputError, match="sequence_length"):
         _ = Configuration(str(path), Plan()).resolved
-
-
-def test_dropout_stands_for_the_keys_that_the_type_reads_as_one() -> None:
-    assert find_subject("bert-base", None).dropouts == {
-        "hidden_dropout_prob",
-        "attention_probs_dropout_prob",
-    }
-
-
-def test_an_unknown_model_is_refused_with_its_neighbour() -> None:
-    with pytest.raises(InputError, match="did you mean 'gpt2-s'"):
-        Configuration("gpt2-sx", Plan())

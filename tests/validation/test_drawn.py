@@ -7,18 +7,13 @@ from calculator.plan import Plan
 from validation.configuration import Configuration
 from validation.drawn import drawn, meaningless, models
 from validation.grid import TOGETHER, _agree, choices, grid
-from validation.mesh import Axes, axes_of
+from validation.mesh import Axes
 from validation.sample import Try, report
 from validation.together import check_together
 
 
 def values_of(configuration: Configuration) -> set[tuple[str, object]]:
     return {*configuration.plan.changed().items()}
-
-
-def test_a_longer_sample_begins_with_a_shorter_one() -> None:
-    assert drawn(7, 20)[:5] == drawn(7, 5)
-    assert drawn(7, 5) != drawn(8, 5)
 
 
 def test_a_drawn_option_has_what_it_says_nothing_without() -> None:
@@ -59,13 +54,6 @@ def test_a_rank_is_a_place_on_every_axis() -> None:
     assert axes.world == 24
     assert [axes.rank(axes.places(rank)) for rank in range(24)] == [*range(24)]
     assert axes.places(13) == {"pipeline": 1, "replicas": 0, "layers": 1}
-
-
-def test_gpus_are_the_product_of_the_axes_or_a_multiple() -> None:
-    assert axes_of(Plan(tensor_parallel=2, pipeline_parallel=3)) == Axes(3, 1, 2)
-    assert axes_of(Plan(tensor_parallel=2, gpus=8)) == Axes(1, 4, 2)
-    with pytest.raises(InputError, match="multiple of 6"):
-        axes_of(Plan(tensor_parallel=2, pipeline_parallel=3, gpus=8))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ def test_kernels_allocate_what_pytorchs_sources_say(measure: Measure) -> None:
     "options",
     [
         f"gpt2-s {PLAIN} --attention eager --optimizer sgd",
-        f"bert-base {PLAIN} --attention math --optimizer momentum",
         f"t5-small {PLAIN} --target-length 32 --attention eager --checkpointing full",
         f"gpt2-s {PLAIN} --attention math --reversible",
     ],

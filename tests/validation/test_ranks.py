@@ -120,12 +120,7 @@ def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_o
 
 @pytest.mark.parametrize(
     ("gpus", "way"),
-    [
-        (2, "fsdp"),
-        (2, "zero2 --accumulation 2"),
-        (2, "fsdp --lora 4 --lora-targets all-linear"),
-        (4, "fsdp --lora 4"),
-    ],
+    [(2, "zero2 --accumulation 2"), (4, "fsdp --lora 4")],
 )
 def test_a_shard_alone_is_what_it_is_beside_others(
     measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int, way: str
@@ -136,23 +131,10 @@ def test_a_shard_alone_is_what_it_is_beside_others(
     assert_as_beside_others(abreast, words, tmp_path, gpus, alone, kept)
 
 
-def test_what_a_layer_gathers_is_what_the_calculator_says(measure: Measure) -> None:
-    # 3 GPUs divide few of this model's rows
-    from validation.compare import compare
-
-    for way in (
-        *("ddp --precision amp", "fsdp --precision mixed"),
-        *("zero1 --precision amp", "zero2 --precision mixed"),
-        *("fsdp --precision half --lora 4", "fsdp --precision mixed --lora 4"),
-    ):
-        words = f"validation/configs/qwen3.json --gpus 3 --data-parallel {way}"
-        (found,) = compare([measure(f"{words} --sequence-length 80")])
-        assert found.error == 0
-        assert found.collective_errors() == {}
-
-
-@pytest.mark.parametrize("gpus", [2, 3, 8, 64])
-@pytest.mark.parametrize("model", ["gpt2-s", "validation/configs/mixtral.json"])
+@pytest.mark.parametrize(
+    ("model", "gpus"),
+    [("gpt2-s", 3), ("gpt2-s", 64), ("validation/configs/mixtral.json", 2)],
+)
 def test_zero_hands_each_rank_the_weights_that_torch_does(
     measure: Measure, model: str, gpus: int
 ) -> None:
@@ -175,7 +157,6 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
 
 MESHES = (
     "--tensor-parallel 2 --gpus 4 --data-parallel fsdp",
-    "--pipeline-parallel 2 --gpus 4 --data-parallel fsdp --accumulation 2 --untied-embeddings",
     "--tensor-parallel 2 --pipeline-parallel 2 --accumulation 2 --untied-embeddings",
 )
 
@@ -191,21 +172,20 @@ def test_a_place_on_a_mesh_alone_holds_what_it_holds_beside_three_others(
     assert_as_beside_others(abreast, words, tmp_path, 4, alone, without_buffers)
 
 
-@pytest.mark.parametrize("gpus", [2, 4])
-def test_a_share_of_the_experts_alone_is_what_it_is_beside_others(
-    measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int
+def test_a_share_of_the_experts_alone_is_what_it_is_beside_another(
+    measure: Measure, abreast: Abreast, tmp_path: Path
 ) -> None:
     words = (
         "validation/configs/deepseek_v2.json --layers 3 --sequence-length 64 --precision fp32 "
-        f"--attention eager --expert-parallel {gpus}"
+        "--attention eager --expert-parallel 2"
     )
-    alone = dict.fromkeys(range(gpus), states(measure(words, "cpu")))
-    assert_as_beside_others(abreast, words, tmp_path, gpus, alone)
+    alone = dict.fromkeys(range(2), states(measure(words, "cpu")))
+    assert_as_beside_others(abreast, words, tmp_path, 2, alone)
 
 
-@pytest.mark.parametrize("more", ["", " --precision half --checkpointing full"])
-def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure, more: str) -> None:
-    words = f"validation/configs/qwen3_moe.json --sequence-length 90 --expert-parallel 3{more}"
+def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure) -> None:
+    words = "validation/configs/qwen3_moe.json --sequence-length 90 --expert-parallel 3"
+    words += " --precision half --checkpointing full"
     configuration = parse(words.split())
     architecture, plan = configuration.architecture, configuration.resolved
     most = estimate(with_most_rows(architecture, plan), plan).gpu.total
@@ -220,9 +200,7 @@ QWEN = "validation/configs/qwen2.json"
 @pytest.mark.parametrize(
     ("stages", "model", "way"),
     [
-        (2, f"{QWEN} --untied-embeddings", "gpipe --accumulation 3"),
         (2, f"{QWEN} --tied-embeddings", "1f1b --accumulation 2 --checkpointing full"),
-        (4, f"{QWEN} --untied-embeddings", "1f1b --accumulation 5"),
         (2, f"{QWEN} --untied-embeddings", "interleaved --accumulation 4"),
         (
             2,
@@ -271,13 +249,12 @@ def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) 
     [
         (2, "HuggingFaceTB/SmolLM2-135M"),
         (3, "HuggingFaceTB/SmolLM2-135M --context-rotation alltoall"),
-        (4, "validation/configs/llama.json --checkpointing full"),
     ],
 )
 def test_of_gpus_that_divide_sequences_the_named_one_needs_the_most(
     measure: Measure, parts: int, words: str
 ) -> None:
-    words += " --layers 2 --sequence-length 4032 --precision half --optimizer sgd"
+    words += " --layers 2 --sequence-length 1008 --precision half --optimizer sgd"
     words += f" --gpus {parts} --context-parallel {parts}"
     peaks = measure(f"call peaks_of_context {words}")
     assert peaks[place_of(parts)] == max(peaks) > min(peaks)
@@ -285,10 +262,7 @@ def test_of_gpus_that_divide_sequences_the_named_one_needs_the_most(
 
 @pytest.mark.parametrize(
     "model",
-    [
-        "gpt2-s --layers 4",
-        *(f"validation/configs/{kind}.json" for kind in ("granite", "olmo2", "mistral")),
-    ],
+    ["gpt2-s --layers 4", "validation/configs/olmo2.json"],
 )
 def test_stages_one_after_another_compute_what_the_model_does(measure: Measure, model: str) -> None:
     words = f"{model} --sequence-length 24 --precision fp32 --dropout 0 --pipeline-parallel 3"

@@ -36,13 +36,6 @@ def test_every_step_of_the_t4_has_its_three_figures() -> None:
         assert found == [row[key] for row in published]
 
 
-def test_the_steps_that_a_program_changes_by_hand_are_told_apart() -> None:
-    # of 29 with the efficient kernel, SmolLM2-1.7B's 8 have as many heads of keys as of queries
-    rows = [row for row in fitcheck.source().rows if row.by_hand]
-    assert len(rows) == 21
-    assert all("efficient" in row.words and "1.7B" not in row.words for row in rows)
-
-
 def test_what_pytorch_allocates_on_a_t4_is_within_a_hundredth() -> None:
     # the first target of real rows: a hundredth at most, a thousandth in the median
     errors = [abs(score.error) for score in of_the_t4() if score.figure is Figure.ALLOCATED]
@@ -100,9 +93,3 @@ def test_a_reserved_figure_is_held_without_the_cards_context() -> None:
         (score.answer.high + 1, False),
     ):
         assert replace(score, measured=bound - context).is_held == is_held
-
-
-def test_a_row_that_is_far_off_has_its_causes_or_is_unexplained() -> None:
-    listed = [line for line in summary(scores()) if line[:1] == " " and "litgpt" in line]
-    assert listed
-    assert all("left" in line for line in listed)

@@ -53,11 +53,6 @@ def test_rows_of_an_earlier_oracle_are_found_though_the_grid_draws_them_no_more(
     assert earlier("counting", tmp_path) == [old]
 
 
-def test_rows_of_other_devices_are_left_alone(tmp_path: Path) -> None:
-    RowFile("cpu", "gpt2", tmp_path).append(row(SMALL))
-    assert not list(read_rows("counting", tmp_path))
-
-
 def test_a_committed_row_is_made_again_by_its_command() -> None:
     for found in read_rows("counting"):
         configuration = Configuration.from_dict(found["configuration"])

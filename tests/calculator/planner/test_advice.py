@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,10 +80,9 @@ def test_a_model_at_its_longest_gets_gpus_and_a_length_at_which_people_train() -
     assert "over the bus" in in_ram.details
 
 
-@pytest.mark.parametrize("way", ["ddp", "fsdp"])
-def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
+def test_llama_70b_on_eight_a100s_gets_adapters_on_shards() -> None:
     model, gpu = find_model("meta-llama/Llama-3.1-70B"), find_gpu("a100-80")
-    asked = Plan.parse({"gpus": 8, "data_parallel": way, "precision": "mixed"})
+    asked = Plan.parse({"gpus": 8, "precision": "mixed"})
     *_, advice = advise_in_steps(model, asked, gpu)
     ways = [(one, one.plan) for one in advice.ways if one.plan and one.plan.lora]
     way_to, plan = next((one, plan) for one, plan in ways if plan.is_sharded)

@@ -360,10 +360,9 @@ def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captu
         assert need.typical == proposal["typical"]
 
 
-@pytest.mark.parametrize("model", ["gpt2-l", "t5-3b"])
-def test_the_least_change_for_each_gpu_is_its_first_proposal_without_adapters(model: str) -> None:
+def test_the_least_change_for_each_gpu_is_its_first_proposal_without_adapters() -> None:
     gpus = [GPUS[name] for name in ("rtx-3070", "t4", "a100-40")]
-    architecture, plan = find_model(model), Plan()
+    architecture, plan = find_model("gpt2-l"), Plan()
     found = least_changes(architecture, plan, gpus)
     for gpu in gpus:
         report = judged(architecture, plan.on(gpu))

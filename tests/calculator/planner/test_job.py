@@ -104,7 +104,7 @@ def test_the_page_says_what_the_terminal_says_of_a_training(capsys: Captured) ->
 
 
 def test_proposals_keep_the_data_set() -> None:
-    asked = {"model": "Qwen/Qwen3-8B", "gpu": "t4", "rows": "10"}
+    asked = {"model": "gpt2-s", "batch_size": "32", "gpu": "t4", "rows": "10"}
     while not (advice := advise(asked))["done"]:
         pass
     ways = [way["query"] for way in advice["ways"] if way["query"]]

@@ -18,7 +18,7 @@ def verdict_of(case: Case, memory: int) -> Verdict:
     return need_of(judged(case.architecture, case.plan)).verdict(memory)
 
 
-@examples(15)
+@examples(6)
 @given(cases(), memories)
 def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
     most = largest_batch(case.architecture, case.plan, memory)
@@ -28,8 +28,9 @@ def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -
         assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
 
 
-@pytest.mark.parametrize("model", ["gpt2-s", "bert-base", "t5-base", "gpt-j-6b"])
-@pytest.mark.parametrize("gigabytes", [4, 24, 80])
+@pytest.mark.parametrize(
+    ("model", "gigabytes"), [("gpt2-s", 4), ("bert-base", 24), ("t5-base", 80), ("gpt-j-6b", 24)]
+)
 def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
     architecture, memory = MODELS[model], gigabytes * GiB
     longest = longest_sequence(architecture, Plan(), memory)

@@ -235,7 +235,7 @@ def test_the_command_line_explains_a_message_and_ends_with_what_to_change(
 ) -> None:
     path = tmp_path / "log.txt"
     path.write_text(f"Traceback (most recent call last):\n{PRESENT}", encoding="utf-8")
-    assert main(["explain", "gpt2-xl", str(path), "--batch-size", "8"]) == 0
+    assert main(["explain", "gpt2-s", str(path), "--batch-size", "64"]) == 0
     said = capsys.readouterr().out
     assert "GPU with 31.47 GiB" in said  # the message's card
     assert "What would make it fit:" in said

@@ -27,7 +27,7 @@ def fits(model: str, plan: Plan, gpu: Gpu) -> bool:
     return need_of(report).fits(gpu.memory)
 
 
-@examples(12)
+@examples(5)
 @given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
 def test_the_gpus_hold_the_step_and_fewer_do_not(model: str, gpu: Gpu) -> None:
     found = [several for several in fewest_in_steps(MODELS[model], Plan(), gpu) if several]
@@ -46,7 +46,7 @@ def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:
         assert one is None or one.plan.gpus > shared.gpus
 
 
-@examples(8)
+@examples(5)
 @given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
 def test_with_shards_in_ram_no_more_gpus_are_needed(model: str, gpu: Gpu) -> None:
     here = [one for one in fewest_in_steps(MODELS[model], Plan(), gpu) if one]
