@@ -6,6 +6,7 @@ from math import prod
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
+from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Parameter
 from calculator.autograd.sizes import Shape, number_of
 from calculator.compose import stage_models
@@ -52,7 +53,8 @@ def _width(item: Parameter, plan: Plan) -> int | None:
 
 def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
     """Tables that belong to the model and are not trained, counted with the weights."""
-    numbers, weights = numbers_of(architecture, plan), mode_of(plan).weights
+    numbers, mode = numbers_of(architecture, plan), mode_of(plan)
+    weights = FLOAT32 if mode.narrows_shards else mode.weights  # FSDP narrows no buffers
     shared = SHARED_BYTES if plan.quantization.is_double else 0
     return shared + sum(
         copies

@@ -198,7 +198,9 @@ class Bart(Model):
         with t.in_layer("head", 0):
             logits = self.head.unembed(decoded)
         t.ledger.begin(Phase.LOSS)
-        logits = op.add(logits, t.constant((ONE, VOCABULARY), t.mode.weights))
+        # FSDP narrows no buffers
+        dtype = FLOAT32 if t.mode.narrows_shards else t.mode.weights
+        logits = op.add(logits, t.constant((ONE, VOCABULARY), dtype))
         t.hand_out(logits, encoded)
         return op.cross_entropy(logits, labels)
 
