@@ -16,6 +16,8 @@ from calculator.techniques.effect import Effect
 def temporaries(plan: Plan) -> int:
     """Temporaries, each as large as the weight, that the update of one weight makes."""
     from_torch = plan.optimizer_bits == plan.own_bits and not plan.paged_optimizer
+    if plan.optimizer is Optimizer.ADAFACTOR and from_torch:
+        return 1  # the variances that its factors stand for
     if plan.optimizer is not Optimizer.ADAM or not from_torch:
         return 0
     match plan.update:
