@@ -130,7 +130,7 @@ CASES = [
     ("gradcache", BERT, {"mini_batch_size": 16}, "less than the 16 pairs"),
     ("gradcache", BERT, SHARED["shards"], "counted on one GPU"),
     ("gradcache", BERT, {"gradient_scaler": "true"}, "beside a gradient scaler"),
-    *(("none", BERT, {"freeze": parts}, "freeze") for parts in ("nose", "1-", "0-9999")),
+    *(("none", BERT, {"freeze": parts}, "freeze") for parts in ("nose", "1-", "0-9999", "12")),
     ("none", BERT, {"task": "reward", "batch_size": 3}, "batch_size = '3': two sequences"),
     ("none", BERT, {"task": "embedding", "batch_size": 3}, "batch_size = '3': two sequences"),
     ("none", BERT, {"task": "image"}, "is counted for: lm, sequence, tokens, questions, reward"),
