@@ -1,6 +1,7 @@
 """The commands of build.py: what each sets up, and what it then runs."""
 
 import argparse
+import os
 import subprocess
 from collections.abc import Sequence
 
@@ -12,7 +13,9 @@ from tools.server import make_server
 from tools.website import PUBLISH, SITE
 
 TEST_HELP = "run every test; --quick: those near to what changed; other options go to pytest"
-SIDE_BY_SIDE = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+# One more than there are cores: browsers and swarms often wait.
+PROCESSES = min(4, (os.cpu_count() or 1) + 1)
+SIDE_BY_SIDE = ("-n", str(PROCESSES), "--dist", "loadfile")
 
 
 def main(arguments: Sequence[str]) -> int:
