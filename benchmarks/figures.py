@@ -109,7 +109,7 @@ def write_part(
         command: measures them again.
         words: the machine's facts, with the date.
     """
-    parts = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
+    parts = json.loads(path.read_text("utf-8")).get("parts", {}) if path.exists() else {}
     parts[part] = {**asdict(table), "command": command, "machine": words}
     content = {"version": 2, "parts": dict(sorted(parts.items()))}
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

@@ -6,61 +6,62 @@ from benchmarks.figures import Figure, Table, median, percentile
 FRAME_MILLISECONDS = 16.7
 SETTLED = "#calculator-answer[aria-busy=false]"
 
-# One movement a frame, each waited for: the time from the event to the changed page.
-ONE_BY_ONE = """async (count) => {
-  const slider = document.querySelector("input[type=range][name=batch_size]");
+# A movement to a new state: along the stops of the batch, one stop of the length, and back.
+MOVE = """
   const answer = document.querySelector("#calculator-answer");
-  const frame = () => new Promise(requestAnimationFrame);
-  const times = [];
-  const span = Math.min(64, Number(slider.max) - Number(slider.min));
-  for (let i = 0; i < count; i++) {
-    await frame();
-    const changed = new Promise((resolve) => {
-      const observer = new MutationObserver(() => { observer.disconnect(); resolve(); });
-      observer.observe(answer, { attributeFilter: ["data-figures-id"] });
-    });
-    const began = performance.now();
-    slider.value = String(Number(slider.min) + ((i + 1) % span));
+  const [batch, length] = ["batch_size", "sequence_length"].map(
+    (name) => document.querySelector(`input[type=range][name=${name}]`));
+  const stops = Number(batch.max) + 1;
+  const move = (i) => {
+    const round = Math.floor(i / stops), place = i % stops;
+    const slider = place ? batch : length;
+    const back = round % 2 ? stops - 1 - place : place;
+    slider.value = String(place ? back : round % (Number(length.max) + 1));
     slider.dispatchEvent(new Event("input", { bubbles: true }));
-    await changed;
+  };
+  const changed = (name) => new Promise((resolve) => {
+    const observer = new MutationObserver(() => { observer.disconnect(); resolve(); });
+    observer.observe(answer, { attributeFilter: [name] });
+  });
+"""
+
+# One movement a frame, each waited for: the time from the event to the changed page.
+ONE_BY_ONE = f"""async ([first, count]) => {{ {MOVE}
+  const times = [];
+  for (let i = first; i < first + count; i++) {{
+    await new Promise(requestAnimationFrame);
+    const shown = changed("data-figures-id");
+    const began = performance.now();
+    move(i);
+    await shown;
     times.push(performance.now() - began);
-  }
+  }}
   return times;
-}"""
+}}"""
 
 # A drag: one movement a frame, not waited for. How many frames saw new figures?
-DRAG = """async (count) => {
-  const slider = document.querySelector("input[type=range][name=batch_size]");
-  const answer = document.querySelector("#calculator-answer");
-  const span = Math.min(64, Number(slider.max) - Number(slider.min));
-  const before = Number(answer.dataset.figuresId ?? 0);
-  for (let i = 0; i < count; i++) {
+DRAG = f"""async (count) => {{ {MOVE}
+  const before = Number(answer.dataset.figuresId);
+  for (let i = 0; i < count; i++) {{
     await new Promise(requestAnimationFrame);
-    slider.value = String(Number(slider.min) + ((i + 1) % span));
-    slider.dispatchEvent(new Event("input", { bubbles: true }));
-  }
+    move(i);
+  }}
   await new Promise((resolve) => setTimeout(resolve, 200));
-  return (Number(answer.dataset.figuresId ?? 0) - before) / count;
-}"""
+  return (Number(answer.dataset.figuresId) - before) / count;
+}}"""
 
 # Single movements: the time from the event to the answer with the allocator's simulation.
-WHOLE = """async (count) => {
-  const slider = document.querySelector("input[type=range][name=batch_size]");
-  const answer = document.querySelector("#calculator-answer");
+WHOLE = f"""async (count) => {{ {MOVE}
   const times = [];
-  for (let i = 0; i < count; i++) {
-    const changed = new Promise((resolve) => {
-      const observer = new MutationObserver(() => { observer.disconnect(); resolve(); });
-      observer.observe(answer, { attributeFilter: ["data-answer-id"] });
-    });
+  for (let i = 0; i < count; i++) {{
+    const shown = changed("data-answer-id");
     const began = performance.now();
-    slider.value = String(Number(slider.min) + 64 + i); // which no movement before asked for
-    slider.dispatchEvent(new Event("input", { bubbles: true }));
-    await changed;
+    move(i);
+    await shown;
     times.push(performance.now() - began);
-  }
+  }}
   return times;
-}"""
+}}"""
 
 
 def run(quick: bool) -> Table:
@@ -71,8 +72,8 @@ def run(quick: bool) -> Table:
         page.set_default_timeout(60_000)
         page.goto(f"{address}calculator/")
         page.wait_for_selector(ANSWERED)
-        page.evaluate(ONE_BY_ONE, 30)  # the browser compiles what runs often
-        times = page.evaluate(ONE_BY_ONE, count)
+        page.evaluate(ONE_BY_ONE, [0, 30])  # the browser compiles what runs often
+        times = page.evaluate(ONE_BY_ONE, [30, count])
         answered = page.evaluate(DRAG, count)
         page.wait_for_selector(SETTLED)
         whole = page.evaluate(WHOLE, count // 10)

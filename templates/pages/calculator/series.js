@@ -28,13 +28,14 @@ export class Series {
   }
 
   /**
-   * Do something at once, or within a series after its end.
+   * Do something at once, or within a series after its end: what Python answers late waits for a
+   * pause, too, since it would make the next answer late.
    *
    * @param {string} name
    * @param {() => void} act
    */
   after(name, act) {
-    if (this.#goesOn && performance.now() - this.#editedAt < PAUSE_MS) {
+    if (this.#goesOn) {
       this.#waiting.set(name, act);
       this.#wait();
     } else {
@@ -46,6 +47,7 @@ export class Series {
   #wait() {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      this.#goesOn = false;
       const acts = [...this.#waiting.values()];
       this.#waiting.clear();
       for (const act of acts) act();
