@@ -10,6 +10,8 @@ const PAUSE_MS = 120;
 export class Series {
   #editedAt = -Infinity;
   #goesOn = false;
+  // The edit that Python has answered.
+  #answered = -Infinity;
   /** What waits, by name: of one name only the newest. @type {Map<string, () => void>} */
   #waiting = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -35,6 +37,7 @@ export class Series {
    * @param {() => void} act
    */
   after(name, act) {
+    this.#answered = this.#editedAt;
     if (this.#goesOn) {
       this.#waiting.set(name, act);
       this.#wait();
@@ -47,7 +50,7 @@ export class Series {
   #wait() {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#goesOn = false;
+      if (this.#answered === this.#editedAt) this.#goesOn = false;
       const acts = [...this.#waiting.values()];
       this.#waiting.clear();
       for (const act of acts) act();
