@@ -24,8 +24,8 @@ const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(se
 const lookUp = (value, path) => path.split(".").reduce((found, name) => found?.[name], value);
 
 /**
- * Show figures. Those that the value lacks stay, pale: without a simulation of the allocator it has
- * neither what this reserves nor, where that decides, the verdict.
+ * Show figures. Those that the value lacks go, if they do not come soon: without a simulation of the
+ * allocator it has neither what this reserves nor, where that decides, the verdict.
  *
  * @param {any} value The value that calculator.protocol returns for "glance" or "answer".
  */
@@ -83,7 +83,10 @@ function showStale(words, sum = "", part = "") {
   find("#calculator-answer").dataset.stale = part;
   const texts = { "verdict.words": words, "verdict.sum": sum, "verdict.text": `${words} ${sum}`.trim() };
   for (const [path, text] of Object.entries(texts)) {
-    for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
+    for (const element of document.querySelectorAll(`[data-text='${path}']`)) {
+      element.removeAttribute("data-late");
+      element.textContent = text;
+    }
   }
 }
 
@@ -109,7 +112,10 @@ export function showStopped() {
 
 /** Show that no figures are known: those that are in the page belong to other choices. */
 export function showNone() {
-  for (const element of document.querySelectorAll("[data-text]")) element.textContent = NO_FIGURE;
+  for (const element of document.querySelectorAll("[data-text]")) {
+    element.removeAttribute("data-late");
+    element.textContent = NO_FIGURE;
+  }
   for (const [path, text] of Object.entries(NONE)) {
     for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
   }
