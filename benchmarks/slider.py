@@ -25,12 +25,12 @@ MOVE = """
   });
 """
 
-# One movement a frame, each waited for: the time from the event to the changed page.
-ONE_BY_ONE = f"""async ([first, count]) => {{ {MOVE}
+# One movement a frame, each waited for: the time from the event to a change of the answer's number.
+EACH = f"""async ([first, count, name]) => {{ {MOVE}
   const times = [];
   for (let i = first; i < first + count; i++) {{
     await new Promise(requestAnimationFrame);
-    const shown = changed("data-figures-id");
+    const shown = changed(name);
     const began = performance.now();
     move(i);
     await shown;
@@ -38,6 +38,8 @@ ONE_BY_ONE = f"""async ([first, count]) => {{ {MOVE}
   }}
   return times;
 }}"""
+# Its numbers: of figures, and of answers with the simulated allocator.
+FIGURES, WHOLE = "data-figures-id", "data-answer-id"
 
 # A drag: one movement a frame, not waited for. How many frames saw new figures?
 DRAG = f"""async (count) => {{ {MOVE}
@@ -50,19 +52,6 @@ DRAG = f"""async (count) => {{ {MOVE}
   return (Number(answer.dataset.figuresId) - before) / count;
 }}"""
 
-# Single movements: the time from the event to the answer with the allocator's simulation.
-WHOLE = f"""async (count) => {{ {MOVE}
-  const times = [];
-  for (let i = 0; i < count; i++) {{
-    const shown = changed("data-answer-id");
-    const began = performance.now();
-    move(i);
-    await shown;
-    times.push(performance.now() - began);
-  }}
-  return times;
-}}"""
-
 
 def run(quick: bool) -> Table:
     """Move the slider of the real page."""
@@ -72,11 +61,11 @@ def run(quick: bool) -> Table:
         page.set_default_timeout(60_000)
         page.goto(f"{address}calculator/")
         page.wait_for_selector(ANSWERED)
-        page.evaluate(ONE_BY_ONE, [0, 30])  # the browser compiles what runs often
-        times = page.evaluate(ONE_BY_ONE, [30, count])
+        page.evaluate(EACH, [0, 30, FIGURES])  # the browser compiles what runs often
+        times = page.evaluate(EACH, [30, count, FIGURES])
         answered = page.evaluate(DRAG, count)
         page.wait_for_selector(SETTLED)
-        whole = page.evaluate(WHOLE, count // 10)
+        whole = page.evaluate(EACH, [0, count // 10, WHOLE])
     return Table(
         f"From slider to figures ({count} movements)",
         [

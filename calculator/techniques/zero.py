@@ -43,7 +43,7 @@ def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[Paramet
 def fullest_rank(parts: Sequence[Sequence[ParameterTensor]], ring: int = 1) -> int:
     """The first of the GPUs that update the most elements.
 
-    Where each `ring` of GPUs divides sequences, it is one at the place that holds the most of them.
+    Beside rings of `ring` GPUs that divide sequences, only GPUs with the largest part are meant.
     """
     ranks = range(place_of(ring) if ring > 1 else 0, len(parts), ring)
     return max(ranks, key=lambda rank: sum(item.elements for item in parts[rank]))
