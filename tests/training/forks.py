@@ -1,11 +1,13 @@
 """Programs that `nursery.py` forks, as if they were processes started from here."""
 
-import atexit
+import fcntl
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,6 @@ from training.run.supervisor import COMMAND, Worker
 
 NURSERY = Path(__file__).with_name("nursery.py")
 MEMBER = Path(__file__).with_name("member.py")
-_ASKING = threading.Lock()
 
 
 class Fork(Worker):
@@ -115,27 +116,36 @@ class _Forked(subprocess.Popen[bytes]):
 
 
 @functools.cache
-def _nursery() -> "subprocess.Popen[str]":
-    """The process that members are forked from; it ends when its input does, with this one."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "DIFFUSERS_VERBOSITY": "error"}
-    process = subprocess.Popen(
-        [sys.executable, str(NURSERY)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    atexit.register(process.communicate)
-    return process
+def _nursery() -> str:
+    """Address of the process that members are forked from, one for all processes of a run.
+
+    It ends with the run.
+    """
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    address = Path(tempfile.gettempdir(), f"nursery-{run}")
+    with address.with_suffix(".lock").open("w") as lock, socket.socket(socket.AF_UNIX) as listening:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            listening.bind(str(address))
+            listening.listen()
+            place = listening.fileno()
+            subprocess.run(
+                [sys.executable, str(NURSERY), str(place), str(run)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=os.environ | {"OMP_NUM_THREADS": "1", "DIFFUSERS_VERBOSITY": "error"},
+                pass_fds=(place,),
+                check=True,
+            )
+    return str(address)
 
 
 def _ask(**asked: object) -> int | None:
     """The nursery's answer: a process ID or an exit status."""
-    process = _nursery()
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with _ASKING:
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()
-        answer: int | None = json.loads(process.stdout.readline())
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(_nursery())
+        with connection.makefile("rw") as line:
+            line.write(json.dumps(asked) + "\n")
+            line.flush()
+            answer: int | None = json.loads(line.readline())
     return answer

@@ -4,10 +4,11 @@ Importing them takes up to 15 seconds of processor time, which a scenario would 
 its members. Neither `training` nor hivemind is loaded before the fork: both make locks or counters
 that members would share.
 
-Each line of the input is JSON, and so is each answer: ``command`` (a Python program and its
-arguments), ``log``, ``environment`` and ``namespace`` (of the network, or null) start a program in
-a session of its own, and give its process ID; ``ended`` asks for the exit status of a process ID,
-null while that runs.
+Arguments: the descriptor of a socket that listens, and the process ID that it serves until that has
+ended. A connection asks one thing in a line of JSON, and so is it answered: ``command`` (a Python
+program and its arguments), ``log``, ``environment`` and ``namespace`` (of the network, or null)
+start a program in a session of its own, and give its process ID; ``ended`` asks for the exit status
+of a process ID, null while that runs.
 """
 
 import ctypes
@@ -16,6 +17,7 @@ import json
 import os
 import runpy
 import signal
+import socket
 import sys
 import warnings
 from pathlib import Path
@@ -36,22 +38,33 @@ LIBRARIES: Final = (
 
 
 def main() -> int:
-    """Answer until the input ends; in a program, what that ends with."""
+    """Answer until the run of the tests has ended; in a program, what that ends with."""
+    if os.fork():
+        return 0  # so that whoever started it need not wait for it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for library in LIBRARIES:
             importlib.import_module(library)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "ended" in asked:
-            answer = _exit_status(asked["ended"])
-        else:
-            answer = _fork(asked)
-            if answer == 0:
-                sys.argv = asked["command"]
-                runpy.run_path(sys.argv[0], run_name="__main__")
-                return 0
-        print(json.dumps(answer), flush=True)
+    listening, run = socket.socket(fileno=int(sys.argv[1])), Path("/proc", sys.argv[2])
+    listening.settimeout(1.0)
+    while run.exists():
+        try:
+            connection, _ = listening.accept()
+        except TimeoutError:
+            continue
+        with connection, connection.makefile("rw") as line:
+            asked = json.loads(line.readline())
+            answer = _exit_status(asked["ended"]) if "ended" in asked else _fork(asked)
+            if answer != 0 or "ended" in asked:
+                line.write(json.dumps(answer) + "\n")
+                continue
+        listening.close()
+        sys.argv = asked["command"]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        return 0
+    address = Path(listening.getsockname())
+    for path in (address, address.with_suffix(".lock")):
+        path.unlink()
     return 0
 
 
