@@ -75,11 +75,10 @@ class Scenario(RoundsSwarm):
         self.seen["in the store"] = self.objects.names()
         self.seen["lines with the store"] = self.lines()
         self.objects.stop()
-        for name in ("alice", "bob"):
-            wait_for(
-                f"{name} to do without the store",
-                lambda name=name: "the run's store does not work" in self.said(name),
-            )
+        wait_for(
+            "the monitor to do without the store",
+            lambda: "the store does not take a file" in self.said("monitor"),
+        )
         down = self.last_line() + 1  # of it, a file may have come from the store yet
         self.await_rounds("without the store", SOME + 1)
         self.seen["lines without the store"] = self.lines()[down:]

@@ -33,12 +33,10 @@ from training.sparse.closing import Closing, ClosingError
 from training.sparse.host import Closed, Host
 from training.sparse.judging import Judge
 from training.sparse.layout import Layout
-from training.sparse.object_store import ObjectStore
+from training.sparse.object_store import ObjectStore, StoredFolder
 from training.sparse.payload import Round
 from training.sparse.shared import OuterSettings, SharedState, flatten, load
-from training.sparse.store import StoreError
 from training.sparse.swarm import Swarm
-from training.sparse.uploads import StoredFolder, Uploads
 from training.sparse.waiting import ClosingPolicy
 
 logger = logging.getLogger(__name__)
@@ -78,9 +76,8 @@ class RoundsMonitor(Monitor):
         self._key = key
         self.identity = peer_id_of(key.get_public_key().to_bytes().decode())
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.store = StoredFolder(options.folder / "exchange")
-        if run.store:
-            self.store.objects = ObjectStore.from_environment(run.store, os.environ)
+        objects = ObjectStore.from_environment(run.store, os.environ) if run.store else None
+        self.store = StoredFolder(options.folder / "exchange", objects, say)
         swarm = Swarm(
             run.name,
             Layout.of(self._parameters),
@@ -116,14 +113,11 @@ class RoundsMonitor(Monitor):
             judge=self.judge,
             is_banned=BanList(options.folder).is_banned,
         )
-        self.uploads = (
-            Uploads(self.host, self.store, self.store.objects) if self.store.objects else None
-        )
         self._counted = Traffic()
         self._looked = 0.0
         tab = TabDoor(run, swarm, self.model, options.folder, options.live)
         self.web = WebHost(
-            web.make_service(self.host, self.uploads, tab.routes()),
+            web.make_service(self.host, self.store, tab.routes()),
             options.endpoint.host,
             options.endpoint.port,
         )
@@ -145,7 +139,7 @@ class RoundsMonitor(Monitor):
         print(f"live data:         {self.options.live}", flush=True)
         if self.store.objects is not None:
             print(f"store:             {self.store.objects.describe()}", flush=True)
-            self._background.submit(self._store_checkpoint)
+            self._background.submit(self.store.keep, catching_up.newest(self.host.swarm)[0])
 
     def look(self) -> None:
         """Close the round if it is due; now and then write what the volunteers tell."""
@@ -247,20 +241,11 @@ class RoundsMonitor(Monitor):
 
     def _take_weights(self) -> tuple[int, Sequence[torch.Tensor]]:
         state = self.host.state
-        catching_up.publish(self.store, state)
-        self._store_checkpoint()
+        sha256 = catching_up.publish(self.store, state)
+        self.store.keep(sha256)
         catching_up.forget_before(self.store, KEPT)
         load(state.weights, self._parameters)
         return state.round, ()
-
-    def _store_checkpoint(self) -> None:
-        """Put the newest checkpoint of the shared state into the run's object store as well."""
-        if self.uploads is None:
-            return
-        try:
-            self.uploads.keep(*catching_up.newest(self.host.swarm))
-        except (ClosingError, StoreError) as error:
-            logger.warning("the checkpoint is not in the store: %s", error)
 
     def _show_preparation(self, percent: int) -> None:
         self._preparation(percent)

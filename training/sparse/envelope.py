@@ -10,7 +10,7 @@ valid as another.
 import hashlib
 import json
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from training.access.grants import GrantError, peer_id_of
@@ -56,28 +56,6 @@ def seal(kind: str, fields: dict[str, Any], body: bytes, key: PeerKey) -> bytes:
     return _PREFIX.pack(_MAGIC, len(header), len(signature)) + header + signature + body
 
 
-def head_of(content: bytes) -> bytes:
-    """A file without its body.
-
-    Raises:
-        FileError: it is none.
-    """
-    header, signature, _ = _split(content)
-    return content[: _PREFIX.size + len(header) + len(signature)]
-
-
-def open_head(kind: str, content: bytes) -> SignedFile:
-    """Check what comes before the body of a file of a kind; the body it gives is empty.
-
-    Raises:
-        FileError: with the reason, when it does not hold.
-    """
-    header, signature, body = _split(content)
-    if body:
-        raise FileError("it has more than a head")
-    return _open_head(kind, header, signature)[0]
-
-
 def open_file(kind: str, content: bytes, most_bytes: int) -> SignedFile:
     """Check a file of a kind: its form, its sum, its signature. Its signer may be anyone.
 
@@ -90,14 +68,6 @@ def open_file(kind: str, content: bytes, most_bytes: int) -> SignedFile:
     if len(content) > most_bytes + OVERHEAD_BYTES:
         raise FileError(f"{len(content):,} bytes are too many")
     header, signature, body = _split(content)
-    head, digest = _open_head(kind, header, signature)
-    if len(body) > most_bytes or digest != hashlib.sha256(body).hexdigest():
-        raise FileError("its body is not the one that was signed")
-    return replace(head, body=body)
-
-
-def _open_head(kind: str, header: bytes, signature: bytes) -> tuple[SignedFile, object]:
-    """The file without a body, and the sum that its header names."""
     fields = _load(header)
     claimed, public_key, digest = (fields.pop(n, None) for n in ("kind", "public_key", "body"))
     if claimed != kind:
@@ -110,7 +80,9 @@ def _open_head(kind: str, header: bytes, signature: bytes) -> tuple[SignedFile, 
         raise FileError(str(error)) from error
     if not is_signed(_PURPOSE + header, signature, public_key):
         raise FileError("its signer did not sign it")
-    return SignedFile(fields, signer, b""), digest
+    if len(body) > most_bytes or digest != hashlib.sha256(body).hexdigest():
+        raise FileError("its body is not the one that was signed")
+    return SignedFile(fields, signer, body)
 
 
 def _split(content: bytes) -> tuple[bytes, bytes, bytes]:

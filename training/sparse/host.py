@@ -122,23 +122,6 @@ class Host:
             peers.name_payload(self.store, self._round.of.number, taken.sha256)
             return taken.sha256
 
-    def expect_payload(self, head: bytes, sha256: str, token: bytes) -> tuple[int, str]:
-        """See by its head that a volunteer's update would be taken; gives round and volunteer.
-
-        Raises:
-            NotTakenError: with the reason.
-        """
-        member = self._admit(token)
-        with self._lock:
-            if self.finished:
-                raise NotTakenError("the run is over")
-            try:
-                peer = self._round.expect(head, sha256, member)
-            except PayloadError as error:
-                self.refused += 1
-                raise NotTakenError(str(error)) from error
-            return self._round.of.number, peer
-
     def take_report(self, content: bytes, token: bytes) -> None:
         """Take a volunteer's report in place of its last.
 

@@ -1,16 +1,17 @@
 """An object store for a run's large files: anyone's S3, R2, MinIO and so on.
 
-The owner of the store has its keys, in the environment of the monitor alone. A volunteer gets an
-address for each file, with which it can upload this file and no other one (the store checks length
-and SHA-256), or download it. What comes from the store is checked like any other file: if it is
-not there, too long or another, the run's web host has it as well.
+The owner of the store has its keys, in the environment of the monitor alone, which puts the files
+there. A volunteer gets an address for each file, from which it can download this one for a while.
+What comes from the store is checked like any other file: if it is not there, too long or another,
+the run's web host has it as well.
 """
 
-import base64
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 import httpx
@@ -20,88 +21,14 @@ from training.access.client import in_words, printable
 from training.sparse import answers
 from training.sparse.answers import Begun
 from training.sparse.presigned import Keys, presign
-from training.sparse.store import StoreError, UnreachableError
+from training.sparse.store import FolderStore, StoreError, UnreachableError
 
 PERMITTED_SECONDS = 900  # for one transfer
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 15.0  # the second one without any byte
+TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds; the first one without any byte
+REST_SECONDS = 60.0  # of a store that does not work
 _MOST_ANSWER = 2**16
 _VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-
-
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """An address for one upload, and the headers that must come with it."""
-
-    address: str = field(repr=False)
-    headers: Mapping[str, str]
-
-
-class ObjectFiles:
-    """Transfers to and from a store, by addresses that somebody else has signed.
-
-    Args:
-        address: of the store: transfers go nowhere else.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.address = address.rstrip("/")
-        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        self._client = httpx.Client(timeout=timeout, follow_redirects=False)
-
-    def upload(self, permission: Permission, content: bytes) -> None:
-        """Upload a file.
-
-        Raises:
-            UnreachableError: the store does not answer, or not now.
-            StoreError: it does not take the file.
-        """
-        self._send("PUT", permission.address, permission.headers, content, _MOST_ANSWER)
-
-    def download(
-        self, address: str, sha256: str, most_bytes: int, begun: Begun | None = None
-    ) -> bytes:
-        """The file with that sum; `begun` as of `answers.read`.
-
-        Raises:
-            UnreachableError: the store does not answer, or not now.
-            StoreError: it is not there, has more than `most_bytes` bytes, or is another.
-        """
-        begun = Begun() if begun is None else begun
-        content = self._send("GET", address, answers.the_rest(begun), None, most_bytes, begun)
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise StoreError(f"{sha256[:12]} is another file in the store: its SHA-256 differs")
-        return content
-
-    def remove(self, address: str) -> None:
-        """Remove a file; raises as `upload` does."""
-        self._send("DELETE", address, {}, None, _MOST_ANSWER)
-
-    def close(self) -> None:
-        """End the connections."""
-        self._client.close()
-
-    def _send(
-        self,
-        method: str,
-        address: str,
-        headers: Mapping[str, str],
-        content: bytes | None,
-        most_bytes: int,
-        begun: Begun | None = None,
-    ) -> bytes:
-        if not address.startswith(f"{self.address}/"):
-            raise StoreError(f"an address that is not in {self.address}")
-        headers = {"Accept-Encoding": "identity", **headers}
-        try:
-            with self._client.stream(method, address, content=content, headers=headers) as answer:
-                if answer.is_server_error:
-                    status = f"{self.address} answers with status {answer.status_code}"
-                    raise UnreachableError(status)
-                if not answer.is_success:
-                    raise StoreError(_refusal(answer, self.address))
-                return answers.read(answer, most_bytes, "a file in the store", begun)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnreachableError(in_words(error, self.address)) from error
+_FOLDER = "stored"  # of the names of files that are in the store
 
 
 class ObjectStore:
@@ -114,8 +41,9 @@ class ObjectStore:
     """
 
     def __init__(self, address: str, keys: Keys, clock: Callable[[], float] = time.time) -> None:
-        self.files = ObjectFiles(address)
+        self.address = address.rstrip("/")
         self._keys, self._clock = keys, clock
+        self._client = httpx.Client(timeout=TIMEOUT, follow_redirects=False)
 
     @classmethod
     def from_environment(cls, address: str, environment: Mapping[str, str]) -> Self:
@@ -134,69 +62,137 @@ class ObjectStore:
             address, Keys(identity, secret, region, environment.get("AWS_SESSION_TOKEN", ""))
         )
 
-    def permit_upload(self, sha256: str, size: int) -> Permission:
-        """The permission to upload one file, of that sum and length."""
-        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
-        headers = {"content-length": str(size), "x-amz-checksum-sha256": checksum}
-        return Permission(self._sign("PUT", sha256, headers), headers)
-
     def address_of(self, sha256: str) -> str:
         """An address from which one file can be downloaded for a while."""
         return self._sign("GET", sha256)
 
     def put(self, content: bytes) -> str:
-        """Upload a file and give its SHA-256; raises as `ObjectFiles.upload` does."""
+        """Upload a file and give its SHA-256.
+
+        Raises:
+            UnreachableError: the store does not answer, or not now.
+            StoreError: it does not take the file.
+        """
         sha256 = hashlib.sha256(content).hexdigest()
-        self.files.upload(self.permit_upload(sha256, len(content)), content)
+        self._send("PUT", sha256, content)
         return sha256
 
-    def get(self, sha256: str, most_bytes: int) -> bytes:
-        """The file with that sum; raises as `ObjectFiles.download` does."""
-        return self.files.download(self.address_of(sha256), sha256, most_bytes)
-
     def forget(self, sha256: str) -> None:
-        """Remove a file; raises as `ObjectFiles.remove` does."""
-        self.files.remove(self._sign("DELETE", sha256))
+        """Remove a file; raises as `put` does."""
+        self._send("DELETE", sha256)
 
     def check(self) -> None:
-        """Upload, download and remove a small file, and see that a wrong one is refused.
+        """Upload, download and remove a small file.
 
         Raises:
             UnreachableError: the store does not answer, or not now.
             StoreError: it does something else than it must.
         """
         content = b"a file that a monitor tries its store with"
-        if self.get(self.put(content), len(content)) != content:
+        sha256 = self.put(content)
+        if self._send("GET", sha256) != content:
             raise StoreError("it gives another file than it was given")
-        self.forget(hashlib.sha256(content).hexdigest())
-        other = bytes(len(content))
-        sha256 = hashlib.sha256(b"another one").hexdigest()
-        try:
-            self.files.upload(self.permit_upload(sha256, len(other)), other)
-        except UnreachableError:
-            raise
-        except StoreError:
-            return
         self.forget(sha256)
-        raise StoreError("it takes a file whose SHA-256 is not the one that was signed")
 
     def describe(self) -> str:
         """Try the store, and say in one line how it is; a run goes on without it."""
         try:
             self.check()
         except StoreError as error:
-            return f"{self.files.address} does not work: {error}; volunteers use the web host"
-        return f"{self.files.address} works"
+            return f"{self.address} does not work: {error}; volunteers use the web host"
+        return f"{self.address} works"
 
-    def _sign(self, method: str, sha256: str, headers: Mapping[str, str] | None = None) -> str:
-        address = f"{self.files.address}/{sha256}"
-        return presign(method, address, self._keys, PERMITTED_SECONDS, self._clock(), headers)
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def _send(self, method: str, sha256: str, content: bytes | None = None) -> bytes:
+        try:
+            with self._client.stream(method, self._sign(method, sha256), content=content) as answer:
+                return read(answer, self.address, _MOST_ANSWER)
+        except httpx.HTTPError as error:
+            raise UnreachableError(in_words(error, self.address)) from error
+
+    def _sign(self, method: str, sha256: str) -> str:
+        address = f"{self.address}/{sha256}"
+        return presign(method, address, self._keys, PERMITTED_SECONDS, self._clock())
 
 
-def _refusal(answer: httpx.Response, address: str) -> str:
-    """A store's own word for what is wrong, which stands in its answer in XML."""
+class StoredFolder(FolderStore):
+    """A folder whose large files are in an object store as well, as far as that works.
+
+    Args:
+        folder: as of `FolderStore`. objects: None: there is no store.
+        say: told when the store does not work.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        objects: ObjectStore | None = None,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        super().__init__(folder)
+        self.objects, self._say = objects, say
+        self._rests_until = -math.inf
+
+    def keep(self, sha256: str) -> None:
+        """Put a file of the folder into the store, unless it is there or the store rests."""
+        path = self.path_of(sha256)
+        if self.objects is None or path is None or self._is_stored(sha256):
+            return
+        if time.monotonic() < self._rests_until:
+            return
+        try:
+            self.objects.put(path.read_bytes())
+        except StoreError as error:
+            self._say(f"the store does not take a file ({error}): handing it out from here")
+            self._rests_until = time.monotonic() + REST_SECONDS
+        else:
+            self.point(f"{_FOLDER}/{sha256}", sha256)
+
+    def address_of(self, sha256: str) -> str | None:
+        """An address in the store from which a file can be had; None where it is not there."""
+        if self.objects is None or not self._is_stored(sha256):
+            return None
+        return self.objects.address_of(sha256)
+
+    def forget(self, name: str) -> None:
+        """Remove a name, and its file here and in the store.
+
+        What a store that does not work keeps is left to its own rules.
+        """
+        sha256 = self.find(name)
+        super().forget(name)
+        if sha256 is None or not self._is_stored(sha256):
+            return
+        super().forget(f"{_FOLDER}/{sha256}")
+        if self.objects is not None:
+            with suppress(StoreError):
+                self.objects.forget(sha256)
+
+    def _is_stored(self, sha256: str) -> bool:
+        return self.find(f"{_FOLDER}/{sha256}") is not None
+
+
+def read(
+    answer: httpx.Response, address: str, most_bytes: int, begun: Begun | None = None
+) -> bytes:
+    """The content of a store's answer; `begun` as of `answers.read`.
+
+    Args:
+        address: of the store, shown in errors.
+
+    Raises:
+        UnreachableError: the store cannot answer now.
+        StoreError: it has more than `most_bytes` bytes, or the store refuses, in its own word.
+    """
+    if answer.is_server_error:
+        raise UnreachableError(f"{address} answers with status {answer.status_code}")
+    if answer.is_success:
+        return answers.read(answer, most_bytes, "a file in the store", begun)
     content = answers.read(answer, _MOST_ANSWER, "the store's answer").decode("utf-8", "replace")
-    _, _, rest = content.partition("<Code>")
+    _, _, rest = content.partition("<Code>")  # its word stands in XML
     code, found, _ = rest.partition("</Code>")
     word = f" ({printable(code)})" if found else ""
-    return f"{address} answers with status {answer.status_code}{word}"
+    raise StoreError(f"{address} answers with status {answer.status_code}{word}")

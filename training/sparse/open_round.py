@@ -68,40 +68,21 @@ class OpenRound:
             PayloadError: with the reason, when the round does not take it; it is not kept.
         """
         found = payload.read(content, self.of, self._swarm.layout, self._largest_norm)
-        before = self._check(found.peer, hashlib.sha256(content).hexdigest(), peer)
-        if before is not None:
-            return before
-        sha256 = self._swarm.store.put(content)
-        taken = self.arrived[found.peer] = Taken(sha256, found.peer, found.samples)
-        return taken
-
-    def expect(self, head: bytes, sha256: str, peer: str | None = None) -> str:
-        """See by a payload's head that the round would take the payload; gives its peer.
-
-        Args:
-            sha256: that the whole file will have. peer: as of `take`.
-
-        Raises:
-            PayloadError: with the reason, when the round would not.
-        """
-        signer = payload.read_head(head, self.of)
-        self._check(signer, sha256, peer)
-        return signer
-
-    def _check(self, signer: str, sha256: str, peer: str | None) -> Taken | None:
-        """Check that a peer may have a payload here; gives it if it is there already."""
+        signer = found.peer
         if peer not in (None, signer) or not self._is_member(signer):
             raise PayloadError("its peer has no access to the run")
         before = self.arrived.get(signer)
         if before is not None:
-            if before.sha256 == sha256:
+            if before.sha256 == hashlib.sha256(content).hexdigest():
                 return before
             raise PayloadError("its peer has one in this round already")
         if not self.takes_more:
             raise PayloadError("the round is closing")
         if len(self.arrived) >= MOST_PAYLOADS:
             raise PayloadError("the round is full")
-        return None
+        sha256 = self._swarm.store.put(content)
+        taken = self.arrived[signer] = Taken(sha256, signer, found.samples)
+        return taken
 
     def read(self, taken: Taken) -> Update:
         """The update of a payload that was taken.

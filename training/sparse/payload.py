@@ -75,20 +75,6 @@ def read(content: bytes, of: Round, layout: Layout, largest_norm: float) -> Payl
     return Payload(file.signer, samples, update)
 
 
-def read_head(head: bytes, of: Round) -> str:
-    """Whoever signed a payload of a round, by what comes before its update.
-
-    Raises:
-        PayloadError: with the reason, when the round cannot take it.
-    """
-    try:
-        file = envelope.open_head(_KIND, head)
-    except FileError as error:
-        raise PayloadError(str(error)) from error
-    _check_fields(file, of)
-    return file.signer
-
-
 def _check_fields(file: SignedFile, of: Round) -> int:
     """The number of samples."""
     samples = file.fields.pop("samples", None)

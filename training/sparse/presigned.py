@@ -7,7 +7,6 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote, urlsplit
@@ -39,18 +38,14 @@ def presign(
     keys: Keys,
     seconds: int,
     now: float,
-    headers: Mapping[str, str] | None = None,
 ) -> str:
     """An address for one kind of request.
 
     Args:
         address: of the object, without a query.
         seconds: for which it holds, from `now`, in seconds since 1970.
-        headers: that the request must have, exactly so; their names in lower case.
     """
     parts = urlsplit(address)
-    signed = {"host": _host_of(parts.scheme, parts.netloc), **(headers or {})}
-    names = ";".join(sorted(signed))
     time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{time[:8]}/{keys.region}/{_SERVICE}/aws4_request"
     query = {
@@ -58,14 +53,14 @@ def presign(
         "X-Amz-Credential": f"{keys.identity}/{scope}",
         "X-Amz-Date": time,
         "X-Amz-Expires": str(seconds),
-        "X-Amz-SignedHeaders": names,
+        "X-Amz-SignedHeaders": "host",
     }
     if keys.session:
         query["X-Amz-Security-Token"] = keys.session
     path = quote(unquote(parts.path), safe="/-_.~")
     asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(query.items()))
-    lines = "".join(f"{name}:{signed[name].strip()}\n" for name in sorted(signed))
-    request = "\n".join((method, path, asked, lines, names, "UNSIGNED-PAYLOAD"))
+    host = f"host:{_host_of(parts.scheme, parts.netloc)}\n"
+    request = "\n".join((method, path, asked, host, "host", "UNSIGNED-PAYLOAD"))
     digest = hashlib.sha256(request.encode()).hexdigest()
     text = "\n".join((_ALGORITHM, time, scope, digest))
     signature = hmac.new(_signing_key(keys.secret, scope), text.encode(), "sha256").hexdigest()

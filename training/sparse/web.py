@@ -6,19 +6,17 @@
     GET  /names/FOLDER/NAME      the SHA-256 of the file with that name
     GET  /names/checkpoints      the names of the checkpoints
     PUT  /payloads  /reports     a signed file of a volunteer, its grant in `Training-Grant`
-    PUT  /uploads/SHA256?bytes=N  a payload's head: gives the permission to put it into the store
-    PUT  /payloads/SHA256        without content: the payload is in the store
 
 No answer to an upload shows what was sent.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -33,24 +31,25 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from training.access.bodies import read_body
-from training.sparse import catching_up, envelope, payload, report
+from training.sparse import catching_up, payload, report
 from training.sparse.host import Host, NotTakenError
-from training.sparse.store import StoreError, is_digest
-from training.sparse.uploads import Uploads
+from training.sparse.object_store import StoredFolder
+from training.sparse.store import StoreError
+
+T = TypeVar("T")
 
 GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
 FROM_HOST = "from=host"
-_LENGTH = re.compile(r"[0-9]{1,12}")
 
 
 def make_service(
-    host: Host, uploads: Uploads | None = None, more: Sequence[BaseRoute] = ()
+    host: Host, stored: StoredFolder | None = None, more: Sequence[BaseRoute] = ()
 ) -> Starlette:
     """Make the application that volunteers talk to.
 
     Args:
-        uploads: where the run has an object store.
+        stored: the host's folder, where the run has an object store.
         more: that the same address answers.
     """
     most_payload = payload.most_bytes(host.swarm.layout)
@@ -59,18 +58,22 @@ def make_service(
         return JSONResponse(host.describe())
 
     async def put_payload(request: Request) -> Response:
-        return await _put(request, most_payload, host.take_payload)
+        answer, sha256 = await _put(request, most_payload, host.take_payload)
+        if stored is not None and sha256 is not None:
+            answer.background = BackgroundTask(stored.keep, sha256)
+        return answer
 
     async def put_report(request: Request) -> Response:
-        return await _put(request, report.MOST_BYTES, host.take_report)
+        return (await _put(request, report.MOST_BYTES, host.take_report))[0]
 
     def get_file(request: Request) -> Response:
         sha256 = request.path_params["sha256"]
         path = host.store.path_of(sha256)
         if path is None:
             return _problem(404, "there is no such file")
-        if (elsewhere := _find_elsewhere(uploads, request, sha256)) is not None:
-            return elsewhere
+        elsewhere = stored.address_of(sha256) if stored is not None else None
+        if elsewhere is not None and request.url.query != FROM_HOST:
+            return RedirectResponse(elsewhere, headers={"Cache-Control": "no-store"})
         is_checkpoint = host.is_checkpoint(sha256)
         return _CountedFile(path, partial(host.note_download, is_checkpoint=is_checkpoint))
 
@@ -79,7 +82,6 @@ def make_service(
 
     return Starlette(
         routes=[
-            *_through_store(uploads),
             Route("/round", describe),
             Route("/files/{sha256}", get_file),
             Route("/names/{name:path}", get_name),
@@ -122,54 +124,20 @@ def _find_name(host: Host, name: str) -> Response:
     return _problem(404, "there is no such name") if sha256 is None else _plain(sha256)
 
 
-def _find_elsewhere(uploads: Uploads | None, request: Request, sha256: str) -> Response | None:
-    """The way to a file in the object store; None if it is not there, or wanted from here."""
-    if uploads is None or request.url.query == FROM_HOST:
-        return None
-    address = uploads.address_of(sha256)
-    if address is None:
-        return None
-    return RedirectResponse(address, headers={"Cache-Control": "no-store"})
-
-
-def _through_store(uploads: Uploads | None) -> list[Route]:
-    if uploads is None:
-        return []
-
-    async def permit(request: Request) -> Response:
-        sha256, size = request.path_params["sha256"], request.query_params.get("bytes", "")
-
-        def take(head: bytes, token: bytes) -> Response:
-            permission = uploads.permit(sha256, int(size), head, token)
-            return JSONResponse(asdict(permission), headers={"Cache-Control": "no-store"})
-
-        if not (is_digest(sha256) and _LENGTH.fullmatch(size)):
-            return _problem(404, "there is no such upload")
-        return await _put(request, envelope.OVERHEAD_BYTES, take)
-
-    async def put_stored(request: Request) -> Response:
-        sha256 = request.path_params["sha256"]
-        return await _put(request, 0, lambda _content, token: uploads.take(sha256, token))
-
-    return [
-        Route("/uploads/{sha256}", permit, methods=["PUT"]),
-        Route("/payloads/{sha256}", put_stored, methods=["PUT"]),
-    ]
-
-
-async def _put(request: Request, most: int, take: Callable[[bytes, bytes], object]) -> Response:
+async def _put(
+    request: Request, most: int, take: Callable[[bytes, bytes], T]
+) -> tuple[Response, T | None]:
+    """The answer to an upload, and what `take` gave where it took it."""
     try:
         content = await read_body(request, most, BODY_SECONDS)
     except HTTPException as error:
-        return _problem(error.status_code, f"it {error.detail}")
+        return _problem(error.status_code, f"it {error.detail}"), None
     token = request.headers.get(GRANT_HEADER, "").encode("latin-1")
     try:
-        found = await run_in_threadpool(take, content, token)
+        taken = await run_in_threadpool(take, content, token)
     except NotTakenError as error:
-        return _problem(403 if error.is_forbidden else 409, str(error))
-    except StoreError as error:
-        return _problem(424, str(error))
-    return found if isinstance(found, Response) else Response(status_code=204)
+        return _problem(403 if error.is_forbidden else 409, str(error)), None
+    return Response(status_code=204), taken
 
 
 def _plain(text: str) -> Response:

@@ -12,9 +12,9 @@ import httpx
 from training.access.client import in_words, printable
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.sparse import answers, catching_up, envelope
+from training.sparse import answers, catching_up, object_store
 from training.sparse.answers import Begun
-from training.sparse.object_store import ObjectFiles, Permission
+from training.sparse.object_store import REST_SECONDS
 from training.sparse.store import (
     RefusedError,
     StoreError,
@@ -26,7 +26,6 @@ from training.sparse.web import FROM_HOST, GRANT_HEADER
 
 ANSWER_SECONDS = 60.0  # without any byte
 MOST_TEXT = 2**20  # bytes of an answer that is no file
-REST_SECONDS = 60.0  # of an object store that does not work
 _DIGEST_BYTES = 64
 
 
@@ -49,12 +48,12 @@ class WebStore:
     """Files of a run's web host.
 
     Payloads and reports are uploaded to it; it names them and closes the rounds itself. Where the
-    run has an object store, payloads and checkpoints take the way through that, as long as it
-    works.
+    run has an object store, payloads and checkpoints come from that, as long as it works.
 
     Args:
         address: of the host. membership: our access, where the run has an authority.
-        objects: the run's object store; None: it has none.
+        objects: address of the run's object store: the host sends us nowhere else; empty: it has
+            none.
         say: told when the store does not work, and when it works again.
         clock: gives seconds.
 
@@ -66,13 +65,13 @@ class WebStore:
         self,
         address: str,
         membership: Membership | None = None,
-        objects: ObjectFiles | None = None,
+        objects: str = "",
         say: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = address.rstrip("/")
         self.bytes_received = self.bytes_sent = 0
-        self._membership, self._objects = membership, objects
+        self._membership, self._objects = membership, objects.rstrip("/")
         self._say, self._clock = say, clock
         self._rests_until = -math.inf  # the object store
         self._kept: dict[str, bytes] = {}  # our newest upload
@@ -88,8 +87,7 @@ class WebStore:
         """
         sha256 = hashlib.sha256(content).hexdigest()
         self._kept = {sha256: content}
-        if not (self._objects_work() and self._put_into_objects(sha256, content)):
-            self._upload("payloads", content)
+        self._upload("payloads", content)
         return sha256
 
     def report(self, content: bytes) -> None:
@@ -110,7 +108,8 @@ class WebStore:
         begun = self._begun[1]
         before = begun.came
         try:
-            content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
+            works = self._objects and self._clock() >= self._rests_until
+            content = self._get_from_objects(sha256, most_bytes) if works else None
             if content is None:
                 content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes, begun)
         finally:
@@ -155,55 +154,6 @@ class WebStore:
     def close(self) -> None:
         """End the connections."""
         self._client.close()
-        if self._objects is not None:
-            self._objects.close()
-
-    def _objects_work(self) -> bool:
-        """True if the run has an object store that is worth a try now."""
-        return self._objects is not None and self._clock() >= self._rests_until
-
-    def _put_into_objects(self, sha256: str, content: bytes) -> bool:
-        """Upload a payload to the object store and announce it; False where that fails.
-
-        Raises:
-            UnreachableError: the host does not answer. RefusedError: it would not take it.
-        """
-        assert self._objects is not None
-        head = envelope.head_of(content)
-        path = f"uploads/{sha256}?bytes={len(content)}"
-
-        def read(answer: httpx.Response) -> Permission | None:
-            if answer.status_code == httpx.codes.NOT_FOUND:
-                return None  # the host has no store
-            self._check_upload(answer, path)
-            content = answers.read(answer, MOST_TEXT, path)
-            return answers.parse(content, Permission, "the host's answer is no permission")
-
-        permission: Permission | None = self._send("PUT", path, head, read)
-        if permission is None:
-            return False
-        try:
-            self._objects.upload(permission, content)
-        except StoreError as error:
-            self._let_objects_rest(str(error))
-            return False
-        self.bytes_sent += len(head) + len(content)
-        return self._announce(sha256)
-
-    def _announce(self, sha256: str) -> bool:
-        """Tell the host that a payload is in the store; False where it cannot get it there."""
-
-        def read(answer: httpx.Response) -> str | None:
-            if answer.status_code == httpx.codes.FAILED_DEPENDENCY:
-                return self._reason(answer, "payloads")
-            self._check_upload(answer, "payloads")
-            return None
-
-        why: str | None = self._send("PUT", f"payloads/{sha256}", b"", read)
-        if why is None:
-            return True
-        self._let_objects_rest(f"the host says: {why}")
-        return False
 
     def _get_from_objects(self, sha256: str, most_bytes: int) -> bytes | None:
         """The file from the object store, or from a host that has it alone; None where it fails.
@@ -211,7 +161,6 @@ class WebStore:
         Raises:
             UnreachableError: the host does not answer. StoreError: its file is too long.
         """
-        assert self._objects is not None
         path, begun = f"files/{sha256}", self._begun[1]
 
         def read(answer: httpx.Response) -> bytes | str | None:
@@ -223,17 +172,31 @@ class WebStore:
         if not isinstance(found, str):
             return found
         try:
-            return self._objects.download(found, sha256, most_bytes, begun)
+            return self._download(found, sha256, most_bytes, begun)
         except UnreachableError as error:
-            self._let_objects_rest(str(error))
+            self._say(f"the run's store does not work ({error}): using the host for a while")
+            self._rests_until = self._clock() + REST_SECONDS
         except StoreError as error:
             begun.clear()
             self._say(f"the run's store: {error}; taking the file from the host")
         return None
 
-    def _let_objects_rest(self, why: str) -> None:
-        self._say(f"the run's store does not work ({why}): using the host for a while")
-        self._rests_until = self._clock() + REST_SECONDS
+    def _download(self, address: str, sha256: str, most_bytes: int, begun: Begun) -> bytes:
+        """A file from the object store, at an address that the host gave; raises as `get` does."""
+        store = self._objects
+        if not address.startswith(f"{store}/"):
+            raise StoreError(f"an address that is not in {store}")
+        headers = {"Accept-Encoding": "identity", **answers.the_rest(begun)}
+        try:
+            with self._client.stream(
+                "GET", address, headers=headers, timeout=object_store.TIMEOUT
+            ) as answer:
+                content = object_store.read(answer, store, most_bytes, begun)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnreachableError(in_words(error, store)) from error
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise StoreError(f"{sha256[:12]} is another file in the store: its SHA-256 differs")
+        return content
 
     def _ask(self, path: str, most_bytes: int, begun: Begun | None = None) -> bytes | None:
         """The content at an address of the host, None where there is none."""
@@ -264,13 +227,9 @@ class WebStore:
             return
         if not answer.is_client_error:
             raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-        raise RefusedError(self._reason(answer, path))
-
-    def _reason(self, answer: httpx.Response, path: str) -> str:
-        """The host's reason for a refusal."""
         content = answers.read(answer, MOST_TEXT, path)
         found = answers.parse(content, dict[str, str], "the host's answer is no refusal")
-        return printable(found.get("error", f"status {answer.status_code}"))
+        raise RefusedError(printable(found.get("error", f"status {answer.status_code}")))
 
     def _send(
         self,

@@ -31,7 +31,6 @@ from training.run.status import Stage
 from training.sparse import catching_up
 from training.sparse.closing import ClosingError
 from training.sparse.layout import Layout
-from training.sparse.object_store import ObjectFiles
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import RefusedError, StoreError, is_outage
@@ -60,8 +59,7 @@ class RoundsVolunteer(Device):
         self._memory = options.folder / "memory.pt"
         self._batches: Iterator[streaming.Batch] = iter(())
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        objects = ObjectFiles(run.store) if run.store else None
-        self.store = WebStore(run.exchange, membership, objects, board.say)
+        self.store = WebStore(run.exchange, membership, run.store, board.say)
         self.swarm = Swarm(
             run.name,
             Layout.of(self._parameters),

@@ -5,7 +5,6 @@ stores describe it, in code of its own: nothing of training/ is imported. What a
 in FOLDER under the key's last part, for tests to spoil.
 """
 
-import base64
 import hashlib
 import hmac
 import sys
@@ -84,10 +83,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def _put(self, path: Path) -> bytes:
         content = self.rfile.read(int(self.headers["Content-Length"]))
-        claimed = self.headers.get("x-amz-checksum-sha256")
-        summed = base64.b64encode(hashlib.sha256(content).digest()).decode()
-        if claimed not in (None, summed):
-            raise RefusedError(400, "BadDigest")
         path.write_bytes(content)
         return b""
 

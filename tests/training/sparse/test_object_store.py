@@ -4,16 +4,16 @@ import hashlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
+import httpx
 import pytest
 
 from calculator.errors import InputError
 from tests.training.sparse import object_server
 from tests.training.sparse.objects import ObjectProcess
-from training.sparse.object_store import ObjectFiles, ObjectStore, Permission
+from training.sparse.object_store import ObjectStore
 from training.sparse.presigned import Keys, presign
-from training.sparse.store import StoreError, UnreachableError, is_outage
+from training.sparse.store import StoreError, UnreachableError
 
 CONTENT = b"a file of 20 bytes.."
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -31,7 +31,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectProcess]
 def store(process: ObjectProcess) -> Iterator[ObjectStore]:
     store = process.open()
     yield store
-    store.files.close()
+    store.close()
 
 
 def test_an_address_is_signed_as_the_published_example_is() -> None:
@@ -52,43 +52,26 @@ def test_a_file_goes_in_and_comes_out_and_is_removed(
 ) -> None:
     assert store.put(CONTENT) == SUM
     assert process.names() == {SUM}
-    assert store.get(SUM, len(CONTENT)) == CONTENT
+    assert httpx.get(store.address_of(SUM)).content == CONTENT
     store.forget(SUM)
-    with pytest.raises(StoreError, match="NoSuchKey") as missing:
-        store.get(SUM, 100)
-    assert not is_outage(missing.value)
+    assert process.names() == set()
     store.check()
     assert process.names() == set()
 
 
-def test_a_volunteer_can_upload_the_file_that_it_asked_for_and_nothing_else(
+def test_an_address_is_for_one_file_and_nothing_else(
     process: ObjectProcess, store: ObjectStore
 ) -> None:
-    """It has the address alone: no key is in it."""
-    files = ObjectFiles(process.address)
-    permission = store.permit_upload(SUM, len(CONTENT))
-    assert object_server.SECRET not in permission.address
-    with pytest.raises(StoreError, match="BadDigest"):
-        files.upload(permission, bytes(len(CONTENT)))
-    longer = {**permission.headers, "content-length": str(len(CONTENT) + 1)}
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        files.upload(replace(permission, headers=longer), CONTENT + b".")
-    unchecked = {"content-length": str(len(CONTENT))}
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        files.upload(replace(permission, headers=unchecked), CONTENT)
-    other = permission.address.replace(SUM, "0" * 64)
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        files.upload(replace(permission, address=other), CONTENT)
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        files.remove(permission.address)
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        files.download(permission.address, SUM, 100)
-    assert process.names() == set()
-    files.upload(permission, CONTENT)
-    files.upload(permission, CONTENT)  # the same again changes nothing
-    assert files.download(store.address_of(SUM), SUM, 100) == CONTENT
+    """A volunteer has the address alone: no key is in it."""
+    store.put(CONTENT)
+    address = store.address_of(SUM)
+    assert object_server.SECRET not in address
+    assert httpx.get(address).content == CONTENT
+    assert "SignatureDoesNotMatch" in httpx.get(address.replace(SUM, "0" * 64)).text
+    for method in ("PUT", "DELETE"):
+        assert "SignatureDoesNotMatch" in httpx.request(method, address).text
+    assert process.names() == {SUM}
     store.forget(SUM)
-    files.close()
 
 
 def test_a_permission_expires(process: ObjectProcess) -> None:
@@ -115,23 +98,9 @@ def test_a_store_that_is_down_is_an_outage_and_shows_no_secret(
     store = ObjectStore.from_environment(address, object_server.ENVIRONMENT)
     with caplog.at_level(logging.INFO), pytest.raises(UnreachableError) as failed:
         store.put(CONTENT)
-    permission = store.permit_upload(SUM, 20)
-    for shown in (str(failed.value), repr(permission), repr(store._keys), caplog.text):
+    for shown in (str(failed.value), repr(store._keys), caplog.text):
         assert "Signature" not in shown
         assert object_server.SECRET not in shown
-
-
-def test_a_volunteer_sends_nothing_to_another_place(process: ObjectProcess) -> None:
-    files = ObjectFiles(process.address)
-    for address in (
-        process.address,
-        f"{process.address}-other/{SUM}",
-        f"http://127.0.0.1:9/{SUM}",
-    ):
-        with pytest.raises(StoreError, match="an address that is not in"):
-            files.upload(Permission(address, {}), CONTENT)
-        with pytest.raises(StoreError, match="an address that is not in"):
-            files.download(address, SUM, 100)
 
 
 def test_keys_come_from_the_environment_alone() -> None:
@@ -143,24 +112,3 @@ def test_keys_come_from_the_environment_alone() -> None:
     )
     assert "X-Amz-Security-Token=c%2Fd" in found.address_of(SUM)
     assert "%2Fus-east-1%2F" in found.address_of(SUM)
-
-
-def test_a_store_that_takes_anything_is_found_out(
-    process: ObjectProcess, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As one would that does not know the header: nothing says which file is meant."""
-    sign = store._sign
-
-    def sign_less(method: str, sha256: str, headers: object = None) -> str:
-        return sign(method, sha256)
-
-    monkeypatch.setattr(store, "_sign", sign_less)
-    permit = store.permit_upload
-
-    def permit_anything(sha256: str, size: int) -> Permission:
-        return Permission(permit(sha256, size).address, {"content-length": str(size)})
-
-    monkeypatch.setattr(store, "permit_upload", permit_anything)
-    with pytest.raises(StoreError, match="it takes a file whose SHA-256 is not the one"):
-        store.check()
-    assert process.names() == set()
