@@ -7,6 +7,8 @@ benchmarks/gradient.json, from which 'How it works' draws them.
 
 import json
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.figures import Figure, Table, machine
@@ -55,15 +57,18 @@ def run(quick: bool) -> Table:
 def measure(sequences: int, shapes: int = SHAPES) -> dict[str, Any]:
     """The gradient of so many sequences in each format, for benchmarks/gradient.json."""
     from training.averaging.wire import WireCompression, WireFormat, expected_bytes
-    from training.data.streaming import prepare_shapes, stream
+    from training.data.encode import encode
+    from training.data.streaming import stream
     from training.model import checkpoint
+    from training.pictures.codes import CodeModel
     from training.run.recipes import RECIPES
 
     recipe = RECIPES["rehearsal"]
     model = checkpoint.load(ROOT / CHECKPOINT).train()
-    folder = prepare_shapes(recipe, shapes)
-    batches = stream(recipe, b"gradient", folder, sequences)
-    first, second = (_gradient(model, next(batches)) for _ in range(2))
+    with TemporaryDirectory() as folder:
+        encode("shapes", Path(folder), recipe.data, CodeModel.load("shapes"), shapes)
+        batches = stream(recipe, b"gradient", folder, sequences)
+        first, second = (_gradient(model, next(batches)) for _ in range(2))
     name = max(first, key=lambda one: first[one].numel())
     formats = {32: WireFormat.EXACT, 16: WireFormat.FLOAT16, 8: WireFormat.ADAPTIVE}
     rows = []

@@ -6,7 +6,7 @@ the columns file_name and caption), or a data set on the Hugging Face Hub.
 
 import argparse
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -71,8 +71,6 @@ def encode(
     codes: CodeModel,
     count: int | None = None,
     shard_rows: int = 4096,
-    quiet: bool = False,
-    report: Callable[[int], None] | None = None,
 ) -> EncodingReport:
     """Encode the first `count` pictures of a source into shards; finished shards stay.
 
@@ -83,8 +81,6 @@ def encode(
         codes: the VQ-GAN.
         count: None for all; required for the endless shapes.
         shard_rows: source rows of a shard.
-        quiet: no progress bar.
-        report: told from time to time how many of the source's rows are done.
 
     Raises:
         InputError: an endless source without a count, a codebook that int16 cannot hold, or a
@@ -104,10 +100,9 @@ def encode(
         read_source(source, done * shard_rows, settings.image_pixels),
         _remaining(count, done, shard_rows),
     )
-    shown = True if quiet else None  # None: a bar only on a terminal
-    bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=shown)
-    drawn = _counted(bar, done * shard_rows, shard_rows, report)
-    for number, shard in enumerate(_groups(drawn, shard_rows), start=done):
+    # None: a bar only on a terminal
+    bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=None)
+    for number, shard in enumerate(_groups(bar, shard_rows), start=done):
         kept = [row for row in shard if is_kept(row, settings)]
         info = ShardInfo(
             first_row=number * shard_rows,
@@ -116,12 +111,9 @@ def encode(
             jpeg_bytes=sum(row["jpeg_bytes"] for row in kept),
             **template,
         )
-        done_before = number * shard_rows
         encoded = []
         for start in range(0, len(kept), _BATCH):
             encoded += _encode_rows(kept[start : start + _BATCH], codes, settings)
-            if report is not None:
-                report(done_before + (len(kept) + start) // 2)
         write_shard(shard_path(folder, number), encoded, info)
     return summarise(folder)
 
@@ -206,19 +198,6 @@ def _finished_shards(folder: Path, template: dict[str, Any], shard_rows: int) ->
 
 def _remaining(count: int | None, done: int, shard_rows: int) -> int | None:
     return None if count is None else max(count - done * shard_rows, 0)
-
-
-def _counted(
-    rows: Iterator[dict[str, Any]],
-    start: int,
-    shard_rows: int,
-    report: Callable[[int], None] | None,
-) -> Iterator[dict[str, Any]]:
-    """The rows; reports them as half done, since they are still to be encoded."""
-    for number, row in enumerate(rows, start):
-        if report is not None and number % _BATCH == 0:
-            report(number - number % shard_rows // 2)
-        yield row
 
 
 def _groups(rows: Any, size: int) -> Iterator[list[dict[str, Any]]]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,16 +21,13 @@ from training.data.pictures import Pictures
 from training.data.reading import Format, Omissions, Sample, ShardError, read_samples
 from training.data.sources import DOWN, Source, find_source
 from training.data.texts import SENTENCES_COUNT, Texts, write_sentences
-from training.run.recipes import MADE_HERE, LanguageSettings, Recipe
-from training.shapes.samples import draw_sample
-
-if TYPE_CHECKING:
-    from training.pictures.codes import CodeModel
+from training.run.recipes import OWN_DATA, LanguageSettings, Recipe
 
 Batch = dict[str, torch.Tensor]
 Result = TypeVar("Result")
-SHAPES_COUNT = 20_480  # pictures of the shapes that are encoded where a run names no folder
-FINGERPRINT_SHAPES = 16
+# As `python -m training encode shapes --count 20480` writes them.
+SHAPES_FOLDER = Path(__file__).parents[1] / "shapes" / "data"
+SHAPES_PIXELS = 32
 PATIENT_ROWS = 100_000  # read without a sample among them; then the data are of another run
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a host that is down is asked again
 
@@ -201,7 +198,6 @@ def stream(
     peer_key: bytes,
     source: str | Path | None = None,
     batch_size: int | None = None,
-    report: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> SampleStream:
     """The training batches of one peer.
@@ -211,7 +207,6 @@ def stream(
         peer_key: what the peer's order follows from, for example its public key.
         source: folder of shards or data set on the Hub; None takes the recipe's.
         batch_size: sequences B in a batch; None takes the recipe's micro-batch.
-        report: told how many per cent are done where the data are made on this machine first.
         say: told in plain words what is waited for, and what was left out.
 
     Raises:
@@ -220,8 +215,8 @@ def stream(
     named = source or recipe.data.source
     if named is None:
         raise InputError("source", named, f"must be given: recipe {recipe.name} names none")
-    if str(named) in MADE_HERE:
-        named = prepare(recipe, report)
+    if str(named) in OWN_DATA:
+        named = prepare(recipe)
     size = recipe.swarm.micro_batch_size if batch_size is None else batch_size
     found = find_source(str(named))
     with suppress(*DOWN):  # a name that is none is told now, a host that is down waited for later
@@ -229,55 +224,28 @@ def stream(
     return SampleStream(recipe, peer_key, found, size, say)
 
 
-def prepare(recipe: Recipe, report: Callable[[int], None] | None = None) -> Path:
-    """The folder of a recipe's data that are made here, in the user's cache."""
+def prepare(recipe: Recipe) -> Path:
+    """The folder of a recipe's own data: the shapes come with us, texts go to the user's cache."""
     if not isinstance(recipe.model, LanguageSettings):
-        return prepare_shapes(recipe, report=report)
-    folder = _cache() / f"grammar-{SENTENCES_COUNT}-{recipe.data.text_column}"
+        return prepare_shapes(recipe)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"grammar-{SENTENCES_COUNT}-{recipe.data.text_column}"
+    folder = cache / "training-transformers-together" / name
     write_sentences(folder, recipe.data.text_column)
     return folder
 
 
-def _cache() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "training-transformers-together"
+def prepare_shapes(recipe: Recipe) -> Path:
+    """The folder of the encoded shapes that come with us.
 
-
-def _fingerprint(codes: "CodeModel", pixels: int) -> str:
-    """A short hash of the first shapes: their captions, pixels and codes."""
-    samples = [draw_sample(index, pixels) for index in range(FINGERPRINT_SHAPES)]
-    images = [sample.image for sample in samples]
-    digest = hashlib.sha256(" ".join(sample.caption for sample in samples).encode())
-    for image in images:
-        digest.update(image.tobytes())
-    digest.update(codes.encode(images, pixels).to(torch.int16).numpy().tobytes())
-    return digest.hexdigest()[:8]
-
-
-def prepare_shapes(
-    recipe: Recipe,
-    count: int = SHAPES_COUNT,
-    quiet: bool = True,
-    report: Callable[[int], None] | None = None,
-) -> Path:
-    """The folder of the encoded shapes in the user's cache, made at the first call.
-
-    Its name tells how the shapes look and are encoded: another version of either makes another
-    folder, so that nobody trains on what the others no longer have. Shards are written as a whole
-    and are the same whoever makes them: processes that do it at once do not disturb each other.
+    Raises:
+        InputError: the recipe reads pictures of another size, or has another VQ-GAN.
     """
-    # diffusers takes seconds to import: only those who encode wait for it.
-    from training.data.encode import encode
-    from training.pictures.codes import CodeModel
-
-    settings = recipe.data
-    codes = CodeModel.load(settings.codes or "shapes")
-    name = f"shapes-{count}-{_fingerprint(codes, settings.image_pixels)}"
-    folder = _cache() / name
-
-    def tell(done: int) -> None:
-        if report is not None:
-            report(100 * done // count)
-
-    encode("shapes", folder, settings, codes, count, quiet=quiet, report=tell)
-    return folder
+    data = recipe.data
+    if (data.codes, data.image_pixels) != ("shapes", SHAPES_PIXELS):
+        rule = (
+            f"has the codes `shapes` of {SHAPES_PIXELS} pixels, but the recipe has {data.codes} of "
+            f"{data.image_pixels}: encode them with `python -m training encode shapes`"
+        )
+        raise InputError("source", "shapes", rule)
+    return SHAPES_FOLDER

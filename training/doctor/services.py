@@ -11,7 +11,7 @@ from training.doctor import clock
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.setup import Setup, first_line
-from training.run.recipes import MADE_HERE, LanguageSettings
+from training.run.recipes import OWN_DATA, LanguageSettings
 
 ANSWER_SECONDS = 8.0
 LARGEST_ANSWER = 1024 * 1024
@@ -52,7 +52,7 @@ def look_at_data(setup: Setup) -> list[Finding]:
         return [Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)]
     findings = [_look_at_source(setup, source)]
     tokenizer = setup.recipe.data.tokenizer
-    if tokenizer not in MADE_HERE and not Path(tokenizer).is_dir():
+    if tokenizer not in OWN_DATA and not Path(tokenizer).is_dir():
         findings.append(_look_at_hub(setup, "tokenizer", tokenizer))
     model = setup.recipe.model
     if isinstance(model, LanguageSettings) and isinstance(model.config, str):
@@ -61,8 +61,8 @@ def look_at_data(setup: Setup) -> list[Finding]:
 
 
 def _look_at_source(setup: Setup, source: str) -> Finding:
-    if source in MADE_HERE:
-        return fine(PointName.DATA, f"{MADE_HERE[source]}, made on this machine")
+    if source in OWN_DATA:
+        return fine(PointName.DATA, f"{OWN_DATA[source]}, which come with this program")
     if Path(source).is_dir():
         return _look_at_shards(setup, Path(source))
     return _look_at_hub(setup, "data set", source)

@@ -24,7 +24,6 @@ class HeldBatches:
     Args:
         data: folder or data set; empty: the recipe's.
         judged: sequences for each round.
-        report: told how many per cent are done where the data are made on this machine first.
         say: told what is waited for.
         secret: that the order follows from; by default a new one.
     """
@@ -34,12 +33,11 @@ class HeldBatches:
         recipe: Recipe,
         data: str,
         judged: int,
-        report: Callable[[int], None] | None = None,
         say: Callable[[str], None] | None = None,
         secret: bytes = b"",
     ) -> None:
         self._secret = secret or secrets.token_bytes(16)
-        samples = streaming.stream(recipe, self._secret, data or None, SEQUENCES, report, say)
+        samples = streaming.stream(recipe, self._secret, data or None, SEQUENCES, say)
         self._pool = [next(samples) for _ in range(POOL)]
         samples.closed.set()
         self._drawn = max(2, -(-judged // SEQUENCES))

@@ -25,9 +25,7 @@ from training.monitor.tab import TabDoor
 from training.monitor.web_host import WebHost
 from training.records.bans import BanList
 from training.run import atomic
-from training.run import status as status_file
 from training.run.runfile import RunFile
-from training.run.status import Stage
 from training.sparse import catching_up, closing, web
 from training.sparse.closing import Closing, ClosingError
 from training.sparse.host import Closed, Host
@@ -99,9 +97,7 @@ class RoundsMonitor(Monitor):
         )
         self._book_missed(swarm, state.round)
         self.step = state.round
-        self._preparation = status_file.Percentages(Stage.PREPARING.value, say)
-        losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
-        self.judge = Judge(losses)
+        self.judge = Judge(HeldBatches(self.recipe, run.data, settings.judged, say))
         if saved is not None:
             self.judge.restore(saved["records"])
         self.host = Host(
@@ -246,10 +242,6 @@ class RoundsMonitor(Monitor):
         catching_up.forget_before(self.store, KEPT)
         load(state.weights, self._parameters)
         return state.round, ()
-
-    def _show_preparation(self, percent: int) -> None:
-        self._preparation(percent)
-        status_file.write(self.options.folder, {"started": False, "percent": percent})
 
     def _write_status(self) -> None:
         addresses = [f"/p2p/{self.identity}"]

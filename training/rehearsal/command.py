@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import Any, TypeVar
@@ -24,16 +23,14 @@ from transformers.utils.logging import disable_progress_bar
 
 from calculator.errors import InputError
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
-from training.data import streaming
 from training.model.language import continue_texts
 from training.monitor.hosting import describe
 from training.monitor.live_page import LivePage
 from training.pictures import generate
 from training.run import atomic, recipes, status, supervisor
 from training.run.live import LiveFolder
-from training.run.recipes import MADE_HERE, LanguageSettings, find_recipe
+from training.run.recipes import LanguageSettings, find_recipe
 from training.run.runfile import RunFile
-from training.run.status import Percentages
 from training.run.supervisor import COMMAND, Worker
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
@@ -84,9 +81,6 @@ def run_through(kind: "Kind[R]", options: RehearsalOptions) -> tuple[int, "R"]:
     folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     if (folder / "run.toml").exists():
         raise InputError("folder", folder, "must not hold another rehearsal")
-    recipe = find_recipe(options.recipe)
-    if (what := MADE_HERE.get(recipe.data.source or "")) is not None:
-        streaming.prepare(recipe, Percentages(f"preparing the {what}", partial(print, flush=True)))
     disable_progress_bar()  # of the reading of checkpoints
     stop = threading.Event()
     supervisor.stop_on_signals(stop)

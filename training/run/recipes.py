@@ -172,7 +172,7 @@ class DataSettings:
 
     Attributes:
         source: folder or Hub name of the Parquet files, of encoded shards or of texts; `shapes` and
-            `grammar` are made on this machine; None: the run file names it.
+            `grammar` come with us; None: the run file names it.
         tokenizer: `shapes` for the words of the shapes' captions, `grammar` for those of its
             sentences, else a Hub name or folder.
         text_column: of a language model's data.
@@ -245,8 +245,8 @@ class Recipe:
             raise InputError("state_bits", self.optimizer.state_bits, "must be 8 or 32")
 
 
-# Sources of data that are made on a volunteer's machine, in words.
-MADE_HERE = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
+# Sources of data that come with us, in words.
+OWN_DATA = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
 SHIPPED = (
     "paper",
     "paper-local",

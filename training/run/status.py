@@ -1,10 +1,8 @@
 """A volunteer's activity in plain words, in the terminal and in `status.json`."""
 
-import math
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,15 +11,12 @@ from typing import Any, TextIO
 from calculator.errors import InputError
 from training.run import atomic
 
-NEWS_SECONDS = 2.0  # of work, after which its progress is shown
-
 
 class Stage(StrEnum):
     """A volunteer's current activity, in words."""
 
     STARTING = "starting"
     ADMITTING = "asking for access"
-    PREPARING = "preparing the training data"
     CONNECTING = "looking for the run"
     SEARCHING = "checking the other peers' progress"
     DOWNLOADING = "downloading the state"
@@ -81,23 +76,6 @@ class Status:
         if not self.target:  # a round ends with its time
             return f"you {self.samples:,} sequences, {self.pending} in this round"
         return f"you {self.samples:,} sequences, {self.pending} of the next {self.target:,}"
-
-
-class Percentages:
-    """Says how far some work is, at once and then every few seconds.
-
-    Args:
-        what: is being done, such as "preparing the training data".
-    """
-
-    def __init__(self, what: str, say: Callable[[str], None]) -> None:
-        self._what, self._say, self._said = what, say, -math.inf
-
-    def __call__(self, percent: int) -> None:
-        """Note the percentage that is done."""
-        if time.monotonic() - self._said >= NEWS_SECONDS:
-            self._said = time.monotonic()
-            self._say(f"{self._what}: {percent} %")
 
 
 class StatusBoard:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -125,7 +124,6 @@ class Device(abc.ABC):
             self.identity.subkey,
             run.data or None,
             choice.size,
-            partial(self._begin, Stage.PREPARING),
             board.say,
         )
         self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
@@ -142,9 +140,9 @@ class Device(abc.ABC):
         """The run's recipe; raises InputError where the run file lacks something."""
         return run.get_recipe()
 
-    def _begin(self, stage: Stage, percent: int | None = None) -> None:
+    def _begin(self, stage: Stage) -> None:
         """Show what the start is about; the supervisor takes long silence for a hang."""
-        self.board.status.stage, self.board.status.percent = stage, percent
+        self.board.status.stage = stage
         self.board.show()
 
     @abc.abstractmethod

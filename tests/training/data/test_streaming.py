@@ -13,7 +13,7 @@ from PIL import Image
 
 from calculator.errors import InputError
 from training.data import encode, streaming
-from training.data.shards import is_kept, list_shards, read_info, unpack_codes
+from training.data.shards import is_kept, list_shards, pack_codes, read_info, unpack_codes
 from training.model.captions import HubTokenizer, WordTokenizer
 from training.pictures.codes import CodeModel
 from training.run.recipes import RECIPES, Recipe
@@ -32,7 +32,7 @@ def codes() -> CodeModel:
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory, codes: CodeModel) -> Path:
     folder = tmp_path_factory.mktemp("shards")
-    encode.encode("shapes", folder, RECIPE.data, codes, COUNT, SHARD_ROWS, quiet=True)
+    encode.encode("shapes", folder, RECIPE.data, codes, COUNT, SHARD_ROWS)
     return folder
 
 
@@ -100,14 +100,14 @@ def test_shards_are_compressed_with_brotli(shards: Path) -> None:
 def test_encoding_goes_on_where_it_stopped(
     tmp_path: Path, shards: Path, codes: CodeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode.encode("shapes", tmp_path, RECIPE.data, codes, 2 * SHARD_ROWS, SHARD_ROWS, quiet=True)
+    encode.encode("shapes", tmp_path, RECIPE.data, codes, 2 * SHARD_ROWS, SHARD_ROWS)
     made = {path: path.stat().st_mtime_ns for path in list_shards(tmp_path)}
     skipped = []
     read_source = encode.read_source
     monkeypatch.setattr(
         encode, "read_source", lambda *args: skipped.append(args[1]) or read_source(*args)
     )
-    report = encode.encode("shapes", tmp_path, RECIPE.data, codes, COUNT, SHARD_ROWS, quiet=True)
+    report = encode.encode("shapes", tmp_path, RECIPE.data, codes, COUNT, SHARD_ROWS)
     assert skipped == [2 * SHARD_ROWS]
     assert {path: path.stat().st_mtime_ns for path in made} == made
     for one, other in zip(list_shards(tmp_path), list_shards(shards), strict=True):
@@ -119,9 +119,7 @@ def test_a_last_short_shard_is_made_again_when_there_is_more(
     tmp_path: Path, codes: CodeModel
 ) -> None:
     for count in (40, 50):
-        report = encode.encode(
-            "shapes", tmp_path, RECIPE.data, codes, count, SHARD_ROWS, quiet=True
-        )
+        report = encode.encode("shapes", tmp_path, RECIPE.data, codes, count, SHARD_ROWS)
         assert report.source_rows == report.rows == count
         assert len(list_shards(tmp_path)) == 2
 
@@ -168,9 +166,9 @@ def test_pictures_in_a_folder_are_encoded_and_filtered(
 def test_folders_made_otherwise_are_refused(shards: Path, codes: CodeModel) -> None:
     other = replace(RECIPE.data, image_pixels=64)
     with pytest.raises(InputError, match="was encoded with pixels 32, not 64"):
-        encode.encode("shapes", shards, other, codes, COUNT, SHARD_ROWS, quiet=True)
+        encode.encode("shapes", shards, other, codes, COUNT, SHARD_ROWS)
     with pytest.raises(InputError, match="other than 16 rows"):
-        encode.encode("shapes", shards, RECIPE.data, codes, COUNT, 16, quiet=True)
+        encode.encode("shapes", shards, RECIPE.data, codes, COUNT, 16)
 
 
 def test_endless_shapes_need_a_count(tmp_path: Path, codes: CodeModel) -> None:
@@ -225,32 +223,21 @@ def test_batches_have_the_models_shapes(shards: Path) -> None:
     assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
 
 
-def test_the_shapes_are_encoded_once_into_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(streaming, "SHAPES_COUNT", 40)
-    told: list[int] = []
-    first = streaming.prepare_shapes(RECIPE, 40, report=told.append)
-    assert told == [0, 50]  # 40 are one batch: drawn, then encoded
-    made = [path.stat().st_mtime_ns for path in list_shards(first)]
-    assert streaming.prepare_shapes(RECIPE, 40) == first
-    assert streaming.prepare_shapes(RECIPE, 160, report=told.append) != first
-    assert told == [0, 50, 0, 20, 40, 50, 70, 90]
-    assert first.is_relative_to(tmp_path)
-    assert len(made) == 1
+def test_the_shapes_that_come_with_us_are_as_they_are_drawn_and_encoded(codes: CodeModel) -> None:
+    paths = list_shards(streaming.prepare_shapes(RECIPE))
+    assert sum(read_info(path).rows for path in paths) == 20_480
+    for path in paths:
+        rows, first = pq.read_table(path).slice(length=32).to_pylist(), read_info(path).first_row
+        drawn = [samples.draw_sample(first + place, 32) for place in range(32)]
+        assert [row["caption"] for row in rows] == [sample.caption for sample in drawn]
+        encoded = codes.encode([sample.image for sample in drawn], 32)
+        assert [row["code"] for row in rows] == [pack_codes(picture) for picture in encoded]
 
 
-def test_shapes_that_look_different_are_encoded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = streaming.prepare_shapes(RECIPE, 40)
-    monkeypatch.setitem(samples.COLOURS, "red", (255, 0, 0))
-    assert streaming.prepare_shapes(RECIPE, 40) != first
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert streaming.prepare_shapes(RECIPE, 40) == first
+def test_shapes_of_another_size_are_not_there() -> None:
+    other = replace(RECIPE, data=replace(RECIPE.data, image_pixels=64))
+    with pytest.raises(InputError, match="encode them with"):
+        streaming.stream(other, b"peer")
 
 
 @pytest.mark.parametrize(

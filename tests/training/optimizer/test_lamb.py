@@ -142,7 +142,7 @@ def train(bits: int, shards: Path) -> float:
 
 def test_the_shapes_are_learnt_with_8_bits_as_with_32(tmp_path: Path) -> None:
     settings = RECIPES["tiny"].data
-    encode("shapes", tmp_path, settings, CodeModel.load("shapes"), 256, quiet=True)
+    encode("shapes", tmp_path, settings, CodeModel.load("shapes"), 256)
     exact = train(32, tmp_path)
     assert exact < 4.7  # a new model's loss is ln(128) = 4.85
     assert train(8, tmp_path) == pytest.approx(exact, rel=0.03)

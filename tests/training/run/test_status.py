@@ -2,7 +2,7 @@ import io
 from pathlib import Path
 
 from training.run import status
-from training.run.status import NEWS_SECONDS, Percentages, Stage, Status, StatusBoard
+from training.run.status import Stage, Status, StatusBoard
 
 
 def test_the_line_says_all_that_a_volunteer_wants_to_know() -> None:
@@ -63,14 +63,3 @@ def test_other_programs_can_read_it(tmp_path: Path) -> None:
     board.status.stage = Stage.DOWNLOADING
     board.show()
     assert status.read(tmp_path)["stage"] == "downloading"
-
-
-def test_long_work_says_how_far_it_is_but_not_at_every_percent() -> None:
-    said: list[str] = []
-    percentages = Percentages("preparing", said.append)
-    for percent in range(101):
-        percentages(percent)
-    assert said == ["preparing: 0 %"]
-    percentages._said -= NEWS_SECONDS
-    percentages(57)
-    assert said[-1] == "preparing: 57 %"
