@@ -99,7 +99,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
         peers: list[Any] = []
         for learner, key, who in zip(learners, keys, identities, strict=True):
             arguments = (swarm, first.copy(), learner.parameters, learner.optimizer)
-            rest = (learner.compute, key, trial.decay, recipe.optimizer.max_gradient_norm)
+            rest = (learner.compute, key, recipe.optimizer.max_gradient_norm)
             if who in bad:
                 peers.append(BadPeer(ATTACKS[attack], *arguments, *rest))
             else:
@@ -109,7 +109,8 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             open_round = OpenRound(swarm, state, settings.largest_norm)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(number / rounds)
-                peer.contribute(trial.units, learner.clock)
+                peer.learn(trial.units, learner.clock)
+                peer.publish()
             for sha256 in published(swarm.store, number):
                 try:
                     open_round.offer(sha256)

@@ -80,7 +80,7 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
     state = SharedState.of(learners[0].parameters)
     layout = Layout.of(learners[0].parameters)
     settings = OuterSettings(trial.outer_rate)
-    feedbacks = [ErrorFeedback(layout, trial.decay) for _ in learners]
+    feedbacks = [ErrorFeedback(layout) for _ in learners]
     common = ErrorFeedback(layout)
     while state.samples < samples:
         contributions = []

@@ -38,15 +38,12 @@ class Trial:
     Attributes:
         units: of time that a round lasts; everyone makes one local step at least.
         rate: the local AdamW's peak learning rate.
-        outer_rate: of the outer step. decay: of the error feedback.
-        keeps_residual: begin local steps with what has not been sent.
+        outer_rate: of the outer step.
     """
 
     units: float = 1.0
     rate: float = 4e-3
     outer_rate: float = 2.0
-    decay: float = 1.0
-    keeps_residual: bool = True
 
 
 @dataclass(frozen=True)
@@ -152,9 +149,7 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
                 learner.optimizer,
                 learner.compute,
                 RSAPrivateKey(),
-                trial.decay,
                 recipe.optimizer.max_gradient_norm,
-                trial.keeps_residual,
             )
             for learner in learners
         ]
@@ -163,7 +158,8 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
             open_round = OpenRound(swarm, state)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(state.samples / samples)
-                peer.contribute(trial.units, learner.clock)
+                peer.learn(trial.units, learner.clock)
+                peer.publish()
             for sha256 in published(swarm.store, state.round):
                 open_round.offer(sha256)
             open_round.close(closer)

@@ -10,8 +10,9 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -29,12 +30,7 @@ from training.access.tokens import Token
 from training.authority.admission import Admissions, RateLimitedError
 from training.authority.books import Decision
 from training.authority.hub import HubUnreachableError
-from training.authority.messages import (
-    AccessAnswer,
-    AccessRequest,
-    Description,
-    problem,
-)
+from training.authority.messages import AccessRequest, problem
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +62,8 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> S
         await admissions.hub.close()
 
     async def describe(_request: Request) -> JSONResponse:
-        description = Description(
-            run=policy.run,
-            organisation=policy.organisation,
-            allowlist=policy.allowlist,
-            lifetime=policy.lifetime,
-            authority_key=grants.public_key_text(admissions.key),
-            time=time.time(),
-        )
-        return _answer(200, description)
+        own = {"authority_key": grants.public_key_text(admissions.key), "time": time.time()}
+        return JSONResponse(asdict(policy) | own)
 
     async def access(request: Request) -> JSONResponse:
         """Check the token with the Hub and sign a grant for the peer's key."""
@@ -85,15 +74,16 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> S
         except ValidationError as error:
             return _bad_body(request, error)
         grant = await admissions.admit(wanted, _token(request))
-        answer = AccessAnswer(
-            username=grant.username,
-            peer_id=grant.peer_id,
-            expires=grant.expires_at,
-            grant=grant.to_bytes().decode(),
-            authority_key=grants.public_key_text(admissions.key),
-            time=time.time(),
+        return JSONResponse(
+            {
+                "username": grant.username,
+                "peer_id": grant.peer_id,
+                "expires": grant.expires_at,
+                "grant": grant.to_bytes().decode(),
+                "authority_key": grants.public_key_text(admissions.key),
+                "time": time.time(),
+            }
         )
-        return _answer(200, answer)
 
     return Starlette(
         routes=[Route("/", describe), Route("/access", access, methods=["PUT"])],
@@ -141,7 +131,7 @@ class NoTrace:
             logger.error("an answer failed: %s at %s:%s", name, place.filename, place.lineno)  # noqa: TRY400
             if not begun and scope["type"] == "http":
                 body = problem(Cause.BAD_REQUEST, "the authority itself failed")
-                await _answer(500, body)(scope, receive, send)
+                await JSONResponse(body, 500)(scope, receive, send)
 
 
 async def _explain(request: Request, error: Exception) -> JSONResponse:
@@ -149,20 +139,20 @@ async def _explain(request: Request, error: Exception) -> JSONResponse:
     match error:
         case RateLimitedError():
             headers = {"Retry-After": f"{error.wait:.0f}"}
-            return _answer(429, problem(error.cause, error.detail), headers)
+            return JSONResponse(problem(error.cause, error.detail), 429, headers)
         case HubUnreachableError():
-            return _answer(502 if error.answered else 503, problem(error.cause, error.detail))
+            return JSONResponse(problem(error.cause, error.detail), 502 if error.answered else 503)
         case AccessRefusedError():
             status = _STATUS[error.cause]
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-            return _answer(status, problem(error.cause, error.detail), headers)
+            return JSONResponse(problem(error.cause, error.detail), status, headers)
         case InputError():
             return _bad_input(request, error.field, error.value, error.rule)
         case HTTPException(status_code=400 | 408 | 413):
             body = problem(
                 Cause.BAD_REQUEST, f"body: {error.detail}", field="body", rule=error.detail
             )
-            return _answer(error.status_code, body, dict(error.headers or {}))
+            return JSONResponse(body, error.status_code, error.headers)
         case HTTPException():
             rule = f"{error.detail}: there are GET / and PUT /access"
             asked = f"{request.method} {request.url.path}"
@@ -182,7 +172,8 @@ def _bad_input(
 ) -> JSONResponse:
     shown = _without_token(str(value), request)
     detail = f"{field}: {rule}"
-    return _answer(status, problem(Cause.BAD_REQUEST, detail, field=field, value=shown, rule=rule))
+    body = problem(Cause.BAD_REQUEST, detail, field=field, value=shown, rule=rule)
+    return JSONResponse(body, status)
 
 
 def _without_token(text: str, request: Request) -> str:
@@ -192,7 +183,3 @@ def _without_token(text: str, request: Request) -> str:
         text = text.replace(sent, "(hidden)")
     text = _TOKEN.sub("(hidden)", text)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
-
-
-def _answer(status: int, body: BaseModel, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse(body.model_dump(mode="json", exclude_none=True), status, headers)

@@ -338,11 +338,8 @@ def open_optimizer(
     wire = WireCompression(wire_format, swarm.compression_threshold)
     # a request must be answered well before the time to find a group is over, or two peers
     # that ask each other wait in vain
-    group: dict[str, Any] = {
+    guarded: dict[str, Any] = {
         "request_timeout": min(3.0, swarm.matchmaking_seconds / 2),
-        "target_group_size": swarm.group_size,
-    }
-    guard: dict[str, Any] = {
         "rule": AggregationRule(swarm.aggregation),
         "admission": Directory(network.dht, network.membership, network.bans),
     }
@@ -371,12 +368,11 @@ def open_optimizer(
             GuardedGradientAverager,
             largest_weight=MOST_STEPS * float(swarm.target_batch_size),
             unpaced_weight=UNPACED_BATCHES * float(swarm.micro_batch_size),
-            **guard,
-            **group,
+            **guarded,
         ),
         state_averaging_compression=wire,
         load_state_compression=exact_or_float16(wire),
-        averager_opts=group | guard,
+        averager_opts=guarded,
         tracker_opts={
             "private_key": network.key,
             "helps": helps,

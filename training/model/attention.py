@@ -3,14 +3,12 @@
 Shapes: B sequences, S positions, H heads of K channels, D = hidden size.
 """
 
-from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 from typing import assert_never
 
 import torch
 from torch import nn
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from training.model.layout import Layout
@@ -31,7 +29,6 @@ class Kernel(StrEnum):
 
     EAGER = "eager"  # plain operations: the reference
     SDPA = "sdpa"  # torch's fused kernels with a mask
-    FLEX = "flex_attention"  # compiled, skips the blocks that the mask leaves empty
     LINES = "lines"  # ours: only what a line of the picture sees, as small dense products
 
 
@@ -72,29 +69,6 @@ def seen_positions(
     """Positions that the one at `query` sees: int64 [n], in order."""
     mask = attention_mask(kind, layout, kernel_side, torch.device("cpu"))
     return mask[query].nonzero().squeeze(1).to(device)
-
-
-@lru_cache(maxsize=32)
-def _block_mask(
-    kind: AttentionKind, layout: Layout, kernel_side: int, device: torch.device, length: int
-) -> BlockMask:
-    mask = attention_mask(kind, layout, kernel_side, device)
-
-    def sees(
-        batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
-    ) -> torch.Tensor:
-        return mask[query, key]
-
-    return create_block_mask(sees, None, None, length, length, device=str(device))
-
-
-@lru_cache(maxsize=1)
-def _compiled_flex_attention() -> Callable[..., torch.Tensor]:
-    compiled: Callable[..., torch.Tensor] = torch.compile(flex_attention)
-    return compiled
-
-
-_flex_attention: Callable[..., torch.Tensor] = flex_attention  # it may also give statistics back
 
 
 @lru_cache(maxsize=32)
@@ -219,10 +193,6 @@ def attend(
     """Attention of the first S positions of a sequence to themselves, all [B, H, S, K]."""
     length, device = queries.shape[2], queries.device
     match kernel:
-        case Kernel.FLEX:
-            block_mask = _block_mask(kind, layout, kernel_side, device, length)
-            compute = _compiled_flex_attention() if device.type == "cuda" else _flex_attention
-            return compute(queries, keys, values, block_mask=block_mask)
         case Kernel.SDPA:
             mask = attention_mask(kind, layout, kernel_side, device)[:length, :length]
             return scaled_dot_product_attention(queries, keys, values, attn_mask=mask)

@@ -63,7 +63,6 @@ class TextToImageTransformer(PreTrainedModel):
     base_model_prefix = ""
     main_input_name = "text_ids"
     _supports_sdpa = True
-    _supports_flex_attn = True
 
     def __init__(self, config: TextToImageConfig) -> None:
         super().__init__(config)

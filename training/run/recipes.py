@@ -99,7 +99,6 @@ class SwarmSettings:
         average_state_every: global steps between two averagings of the weights themselves,
             which drift apart a little where gradients travel in 8 bits.
         delayed_step: compute on while the update is made, with gradients one step old.
-        group_size: peers in a group, a power of two; None lets all meet in one.
         progress_refresh: shortest and longest time between two looks at the others' progress.
         state_download_timeout: longest wait for the state from peers before the checkpoint is
             taken instead.
@@ -118,7 +117,6 @@ class SwarmSettings:
     average_state_every: int = 1
     compression_threshold: int = 2**16
     delayed_step: bool = True
-    group_size: int | None = None
     progress_refresh: tuple[float, float] = (0.5, 30.0)
     state_download_timeout: float = 300.0
     backup_every: int = 10

@@ -83,13 +83,11 @@ def decode(
     content: bytes,
     layout: Layout,
     largest_norm: float = math.inf,
-    device: torch.device | str = "cpu",
 ) -> Update:
     """Read an encoded update, whoever sent it.
 
     Args:
         largest_norm: that an update may have.
-        device: where the update is put.
 
     Raises:
         UpdateError: with the reason, when it is not one or weighs too much.
@@ -114,7 +112,7 @@ def decode(
     block_of = layout.block_of
     sizes = torch.where(is_higher, high[block_of], low[block_of])
     values = torch.where((codes & _NEGATIVE) > 0, -sizes, sizes)
-    return Update((layout.starts[block_of] + places).to(device), values.to(device), norm)
+    return Update(layout.starts[block_of] + places, values, norm)
 
 
 def _rows(vector: torch.Tensor, layout: Layout) -> list[torch.Tensor]:

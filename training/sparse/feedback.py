@@ -10,26 +10,21 @@ class ErrorFeedback:
     r"""Adds up what a peer has learned; sends the largest part of it, and keeps the rest.
 
     .. math::
-        e \leftarrow \beta e + \Delta, \quad
+        e \leftarrow e + \Delta, \quad
         \hat\Delta = D(E(e)), \quad
         e \leftarrow e - \hat\Delta
 
     with the pseudo-gradient Delta, encoded by E and decoded by D. The last step is only made when
-    a round took the update: with a decay of 1, nothing that was learned is ever lost.
-    Source: SparseLoCo, arXiv:2508.15706, algorithm 1.
-
-    Args:
-        decay: beta, from 0 to 1.
+    a round took the update: nothing that was learned is ever lost.
+    Source: SparseLoCo, arXiv:2508.15706, algorithm 1, with beta = 1.
 
     Attributes:
         residual: e, float32 [layout.elements].
     """
 
-    def __init__(
-        self, layout: Layout, decay: float = 1.0, device: torch.device | str = "cpu"
-    ) -> None:
-        self.layout, self.decay = layout, decay
-        self.residual = torch.zeros(layout.elements, device=device)
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.residual = torch.zeros(layout.elements)
         self._offered: Update | None = None
 
     @torch.no_grad()
@@ -42,10 +37,10 @@ class ErrorFeedback:
         """
         if self._offered is not None:
             raise RuntimeError("settle the last update first")
-        total = self.residual.mul(self.decay).add_(difference.to(self.residual.device))
+        total = self.residual + difference.to(self.residual.device)
         content = encode(total, self.layout)
         self.residual = total
-        self._offered = decode(content, self.layout, device=total.device)
+        self._offered = decode(content, self.layout)
         return content
 
     @torch.no_grad()

@@ -20,16 +20,15 @@ from training.sparse.swarm import Swarm
 class Peer:
     """One peer of a run.
 
+    Its local steps begin with what it has learned and not sent yet. In SparseLoCo they begin with
+    the shared weights: a peer learns the same again and adds it to the rest, up to 64 times until
+    its turn comes, so that only a decay of the rest keeps the steps from growing.
+
     Args:
         state: that the peer begins with.
         parameters: the model's, in the layout's order. optimizer: of the local steps.
         compute: adds one local step's gradients, and gives the samples that went in.
-        decay: of the error feedback.
         max_gradient_norm: longer gradients of a local step are shortened to it.
-        keeps_residual: begin the local steps with what this peer has learned and not sent yet.
-            Otherwise, as in SparseLoCo, it begins with the shared weights, learns the same again
-            and adds it to the rest: up to 64 times until its turn comes, so that only a decay
-            below 1 keeps the steps from growing.
 
     Attributes:
         state: the shared state that this peer has reached.
@@ -45,45 +44,29 @@ class Peer:
         optimizer: torch.optim.Optimizer,
         compute: Compute,
         key: PeerKey,
-        decay: float = 1.0,
         max_gradient_norm: float = math.inf,
-        keeps_residual: bool = True,
     ) -> None:
         self.swarm, self.state, self.bytes_sent = swarm, state, 0
         self._parameters, self._optimizer, self._compute = parameters, optimizer, compute
         self._key, self._max_gradient_norm = key, max_gradient_norm
-        self._keeps_residual = keeps_residual
-        self._feedback = ErrorFeedback(swarm.layout, decay)
+        self._feedback = ErrorFeedback(swarm.layout)
         self.samples = self.rounds = 0
         self._published: str | None = None
         self._content = b""
         self._pending = 0  # samples of the payload
 
-    def contribute(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> str | None:
-        """Train for some time on the shared weights, and publish the update.
+    def learn(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> str | None:
+        """Train for some time on the shared weights, and make the payload for `publish`.
 
-        Gives the payload's SHA-256; None where no local step had sound gradients.
+        Gives its SHA-256; None where no local step had sound gradients.
 
         Raises:
             RuntimeError: the round has a payload of ours already; `follow` it first.
         """
-        sha256 = self.learn(seconds, clock)
-        if sha256 is not None:
-            self.publish()
-        return sha256
-
-    def learn(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> str | None:
-        """Train for some time on the shared weights, and make the payload for `publish`.
-
-        Gives what `contribute` gives, and raises what it raises.
-        """
         if self._published is not None:
             raise RuntimeError("this peer has a payload in the round already")
-        start = self.state.weights
-        if self._keeps_residual:
-            start = start - self._feedback.residual
         drift = train_locally(
-            start,
+            self.state.weights - self._feedback.residual,
             self._parameters,
             self._optimizer,
             self._compute,

@@ -37,7 +37,6 @@ RECIPE = replace(
         matchmaking_seconds=20.0,
         averaging_timeout=90.0,
         allreduce_timeout=60.0,
-        group_size=VOLUNTEERS,
         average_state_every=10**6,
     ),
 )

@@ -54,8 +54,7 @@ def test_seen_positions_are_the_row_of_the_mask() -> None:
 
 
 @pytest.mark.parametrize("kind", AttentionKind)
-@pytest.mark.parametrize("kernel", [Kernel.SDPA, Kernel.FLEX, Kernel.LINES])
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("kernel", [Kernel.SDPA, Kernel.LINES])
 def test_fused_kernels_equal_plain_operations(kind: AttentionKind, kernel: Kernel) -> None:
     layout = Layout(5, 4)
     generator = torch.Generator().manual_seed(0)

@@ -44,15 +44,6 @@ def test_a_steady_update_is_sent_in_full_over_time() -> None:
     assert (sent / rounds - difference).norm() / difference.norm() < 2 * 64 / rounds
 
 
-def test_decay_forgets_what_was_not_sent() -> None:
-    feedback = ErrorFeedback(LAYOUT, decay=0.5)
-    feedback.offer(draw(0))
-    feedback.settle(was_taken=False)
-    feedback.offer(torch.zeros(LAYOUT.elements))
-    feedback.settle(was_taken=False)
-    assert torch.equal(feedback.residual, 0.5 * draw(0))
-
-
 def test_an_update_is_settled_before_the_next() -> None:
     feedback = ErrorFeedback(LAYOUT)
     feedback.offer(draw(0))

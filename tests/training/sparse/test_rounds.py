@@ -56,8 +56,9 @@ def make_peer(swarm: Swarm, key: RSAPrivateKey, state: SharedState, seed: int) -
 
 def contribute(peer: Peer, steps: int) -> str:
     ticks = itertools.count()
-    sha256 = peer.contribute(steps, clock=lambda: next(ticks))
+    sha256 = peer.learn(steps, clock=lambda: next(ticks))
     assert sha256 is not None
+    peer.publish()
     return sha256
 
 
