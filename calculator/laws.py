@@ -16,7 +16,7 @@ from calculator.architecture import Architecture
 from calculator.compose import changed_model
 from calculator.errors import InputError
 from calculator.layers.basic import Split
-from calculator.models.model import CausalModel, Model
+from calculator.models.model import CausalModel, LanguageModel, Model
 from calculator.models.registry import build, type_of
 from calculator.optimizers.rule import rule_of
 from calculator.plan import (
@@ -194,17 +194,15 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
     if plan.reversible:
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
     read_twice = kind.has_target and not kind.fixed_length  # by encoder and decoder
-    twice = "is not counted where encoder and decoder read one table" if read_twice else ""
-    has_head = issubclass(kind, CausalModel) and plan.task is kind.own_task
-    rules = {
-        EMBEDDINGS: "is counted of tokens only" if plan.task in NO_TOKENS else twice,
-        HEAD: "" if has_head else "is counted of causal language models only",
-    }
+    has = {EMBEDDINGS: plan.task not in NO_TOKENS, HEAD: _has_language_head(plan, kind)}
     for name in split(plan.lora_modules or ""):
-        if name not in rules:
+        if name not in has:
             yield Broken("lora_modules", f"must be of: {EMBEDDINGS}, {HEAD}")
-        elif rules[name]:
-            yield _uncounted("lora_modules", f"{rules[name]}: leave it out")
+        elif not has[name]:
+            yield Broken("lora_modules", f"the model for {plan.task} has no {name}: leave it out")
+        elif name == EMBEDDINGS and read_twice:
+            rule = f"{name} is not counted where encoder and decoder read one table: leave it out"
+            yield _uncounted("lora_modules", rule)
     if plan.lora_dropout and adapts_experts(plan.lora_targets or "", kind):
         names = ",".join(plain_names(build(architecture, architecture.tied_embeddings)))
         rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"
@@ -220,9 +218,6 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         if plan.task not in kind.heads:
             known = ", ".join([kind.own_task, *kind.heads])
             yield Broken("task", f"{architecture.name} is counted for: {known}")
-        if plan.chunked_loss is not ChunkedLoss.NONE:
-            rule = "replaces a language model's loss: must be none with another task"
-            yield Broken("chunked_loss", rule)
         yield from _whole_only("task", plan)
     if plan.task is Task.AUDIO and architecture.has("use_weighted_layer_sum"):
         rule = "use_weighted_layer_sum keeps every layer's output: counted without it"
@@ -233,6 +228,11 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         yield from _of_mini_batches(plan)
     if plan.freeze:
         yield from _of_frozen_parts(plan, architecture, kind)
+
+
+def _has_language_head(plan: Plan, kind: type[Model]) -> bool:
+    """True if the task is to predict tokens, by one output layer."""
+    return issubclass(kind, LanguageModel) and plan.task is Task.LANGUAGE
 
 
 def _whole_only(field: str, plan: Plan) -> Laws:
@@ -381,10 +381,14 @@ def _of_recomputing(plan: Plan, architecture: Architecture, kind: type[Model]) -
             ),
         }
         yield from _must_be("1", "checkpoint_every", rules)
-    few = plan.batch_size * plan.sequence_length < FEWEST_TOKENS
-    if plan.chunked_loss is not ChunkedLoss.NONE and few:
-        rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens: must be none"
-        yield Broken("chunked_loss", rule)
+    if plan.chunked_loss is not ChunkedLoss.NONE:
+        few = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens"
+        rules = {
+            "replaces a language model's loss": not _has_language_head(plan, kind),
+            few: plan.batch_size * plan.predicted_length < FEWEST_TOKENS,
+            f"has no cap on logits, which {architecture.name} has": architecture.has("final"),
+        }
+        yield from _must_be("none", "chunked_loss", rules)
     if plan.activation_offload is not ActivationOffload.NONE:
         yield from _of_moved_inputs(plan, architecture, kind)
 

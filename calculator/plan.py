@@ -303,6 +303,11 @@ class Plan:
         return self.replicas * self.sharing_gpus
 
     @property
+    def predicted_length(self) -> int:
+        """Tokens of a sequence that a resolved plan's loss is of: the decoder's, if it has one."""
+        return self.target_length or self.sequence_length
+
+    @property
     def own_stages(self) -> int:
         """Default number of a GPU's stages."""
         several = self.pipeline_schedule is PipelineSchedule.INTERLEAVED

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.functional import pad
 from transformers.modeling_outputs import CausalLMOutput
+from transformers.models.bart.modeling_bart import shift_tokens_right
 
 from calculator.plan import ChunkedLoss, Plan
 from validation.models import OnLogits, Task
@@ -29,34 +30,49 @@ def chunk_loss(task: Task, plan: Plan) -> Task:
 
 
 class _Chunked:
-    """The forward pass of a causal model up to its last hidden states, then the loss of these.
+    """The forward pass of a model up to what its output layer reads, then the loss of that.
 
-    `on_hidden` hears of the hidden states, one row for each token.
+    `on_hidden` hears of the hidden states, one row for each token. The layer itself hands on what
+    it is given, so that the class does to it whatever it does to logits: only what BART adds to
+    those has no place there.
     """
 
     def __init__(self, model: Any) -> None:
-        self.model = model
+        self.model, self.whole = model, model.forward
         self.on_hidden: OnLogits = nobody
+        self.head: nn.Linear = model.get_output_embeddings()
+        self.head.forward = torch.nn.Identity().forward
+        self.shifts_labels = type(model).__name__.endswith(("ForCausalLM", "LMHeadModel"))
 
-    def __call__(self, labels: torch.Tensor, **inputs: torch.Tensor) -> CausalLMOutput:
-        outputs = self.model.base_model(**inputs)
-        hidden = outputs.last_hidden_state
+    def __call__(self, labels: torch.Tensor, **inputs: Any) -> CausalLMOutput:
+        shifted = inputs.pop("shift_labels", None)
+        config = self.model.config
+        if config.is_encoder_decoder:
+            ids = shift_tokens_right(labels, config.pad_token_id, config.decoder_start_token_id)
+            inputs["decoder_input_ids"] = ids
+            del ids
+        added = getattr(self.model, "final_logits_bias", None)
+        if added is None:
+            hidden, bias = self.whole(**inputs).logits, self.head.bias
+        else:
+            hidden, bias = self.model.base_model(**inputs).last_hidden_state, added[0]
         rows = hidden.view(-1, hidden.shape[-1])
         self.on_hidden(rows)
         from torch.nn import LinearCrossEntropyOptions  # PyTorch 2.13 brought both
         from torch.nn.functional import linear_cross_entropy
 
-        # as transformers shifts them
-        padded = pad(labels, (0, 1), value=IGNORED)
-        shifted = padded[..., 1:].contiguous()
-        head: nn.Linear = self.model.get_output_embeddings()
+        if shifted is None:
+            shifted = labels
+            if self.shifts_labels:  # as transformers shifts them
+                padded = pad(labels, (0, 1), value=IGNORED)
+                shifted = padded[..., 1:].contiguous()
         # it asks for a GPU that can add up in 32 bits
         with patch("torch.cuda.is_available", lambda: True):
             loss = linear_cross_entropy(
                 rows,
-                head.weight,
+                self.head.weight,
                 shifted.view(-1),
-                linear_bias=head.bias,
+                linear_bias=bias,
                 options=LinearCrossEntropyOptions(),
             )
         return CausalLMOutput(loss=loss)

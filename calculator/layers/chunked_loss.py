@@ -1,10 +1,10 @@
 """The output layer and its cross-entropy together, a chunk of tokens at a time.
 
-Counted is PyTorch's own `linear_cross_entropy` with the defaults of `LinearCrossEntropyOptions`, of
-an output layer without a bias. Its forward pass makes the logits of one chunk in a buffer, turns
-them into their own gradient there, and adds up the gradients of the hidden states and of the output
-layer's weight. These are kept for the backward pass, which hands them on. All is in 32 bits, or in
-16 bits except for the buffer and sums.
+Counted is PyTorch's own `linear_cross_entropy` with the defaults of `LinearCrossEntropyOptions`.
+Its forward pass makes the logits of one chunk in a buffer, turns them into their own gradient
+there, and adds up the gradients of the hidden states and of the output layer's weight and bias.
+These are kept for the backward pass, which hands them on. All is in 32 bits, or in 16 bits except
+for sums, and in bfloat16 the buffer.
 
 Source: linear_cross_entropy, torch (nn/modules/linear_cross_entropy.py, _library/autograd.py)
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
+from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64
 from calculator.autograd.graph import Gradients, Recorder, Tensor
 from calculator.autograd.sizes import ONE, Shape, Size, derived, elements_of
 from calculator.layers.loss import shifted_labels
@@ -45,15 +45,18 @@ def _chunk(tokens: Size, vocabulary: Size, width: Size) -> Size:
     return derived("tokens of a chunk", tokens_of_chunk, tokens, vocabulary, width)
 
 
-def chunked_loss(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
-    """The loss of a causal model from its last hidden states."""
+def chunked_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, shifts: bool = False
+) -> Tensor:
+    """The loss of what the output layer reads; `shifts` the labels as a causal model does."""
     t = hidden.tape
     with t.in_layer("head", 0):
         node = t.record([hidden], rules=[None])
     rows = Tensor(t, hidden.storage, hidden.shape, hidden.dtype, node)  # one for each token
     t.ledger.begin(Phase.LOSS)
-    held = shifted_labels(labels)
-    loss, made = _by_chunks(rows, weight)
+    held = shifted_labels(labels) if shifts else None
+    factors = [rows, weight] if bias is None else [rows, weight, bias]
+    loss, made = _by_chunks(*factors)
     del held  # held until here
     wanted = [gradient for gradient in made if gradient is not None]
     shapes = [(gradient.shape, gradient.dtype) for gradient in wanted]
@@ -66,36 +69,47 @@ def chunked_loss(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
         del zeros
         return results
 
-    loss.node = t.record([rows, weight], special=backward, saves=wanted)
+    loss.node = t.record(factors, special=backward, saves=wanted)
     return loss
 
 
-def _by_chunks(x: Tensor, weight: Tensor) -> tuple[Tensor, Gradients]:
-    """The loss, and the gradients of x and of the weight where it is trained."""
+def _by_chunks(x: Tensor, weight: Tensor, *bias: Tensor) -> tuple[Tensor, Gradients]:
+    """The loss, and the gradients of x, and of the weight and a bias where they are trained."""
     t, dtype = x.tape, x.dtype
     assert dtype is weight.dtype, "hidden states and output layer have one format"
     wide, trained = dtype is FLOAT32, weight.node is not None
     vocabulary, width = weight.shape
     tokens = elements_of(x.shape[:-1])
     chunk = _chunk(tokens, vocabulary, width)
-    buffers = [t.empty((chunk, vocabulary), FLOAT32), t.empty((chunk,), FLOAT32)]
+    narrow = dtype if dtype is FLOAT16 else FLOAT32  # the format of logits
+    buffers = [t.empty((chunk, vocabulary), narrow), t.empty((chunk,), narrow)]
     loss = t.empty((), dtype)
     gradients: Gradients = [t.like(x), t.like(weight) if trained else None]
+    for each in bias:
+        gradients.append(None if each.node is None else t.empty(each.shape, dtype))
+    buffers += [t.empty(each.shape, narrow) for each in bias if each.dtype is not narrow]
+    sums_bias = any(each.node is not None for each in bias)
     buffers += _for_all_tokens(t, tokens)
     if trained and not wide:
         buffers.append(t.empty((chunk, width), FLOAT32))
     sums: Tensor | None = None
     narrowed: Tensor | None = None
-    for _ in range(CHUNKS):
+    for place in range(CHUNKS):
         _dot(t, (chunk, ONE))
         sums = t.empty((chunk,), FLOAT32)  # those of the chunk before are held until these exist
         _dot(t)
-        if not wide:
+        if sums_bias:
+            if not (wide or place):
+                buffers.append(t.empty((vocabulary,), FLOAT32))
+            t.empty((vocabulary,), FLOAT32)  # the sum of rows dies here
+        if narrow is not dtype:
             narrowed = t.empty((chunk, vocabulary), dtype)  # the same
         picked = [t.empty((chunk, width), dtype)]
         if not wide:
             picked.append(t.empty((chunk,), dtype))
         del picked  # die here
+        if sums_bias and not wide:
+            t.empty((vocabulary,), dtype)  # dies here
     del sums, narrowed, buffers  # held until here
     return loss, gradients
 

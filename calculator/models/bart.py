@@ -39,7 +39,7 @@ from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape, read_size
-from calculator.models.model import Model
+from calculator.models.model import LanguageModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.parts import Phase
 from calculator.task import Task
@@ -153,13 +153,14 @@ class BartStack(Stack[BartBlock]):
 
 
 @dataclass(eq=False)
-class Bart(Model):
+class Bart(LanguageModel):
     """Encoder and decoder on one table of words."""
 
     encoder: BartStack
     decoder: BartStack
     tied: bool
 
+    added_to_logits = "final_logits_bias"
     has_target = True
     has_reversible_class = False
 
@@ -195,11 +196,13 @@ class Bart(Model):
         shifted = t.empty(labels.shape, INT64)
         encoded = self.encoder.encode(self.words, ids, None)
         decoded = self.decoder.encode(self.words, shifted, encoded)
-        with t.in_layer("head", 0):
-            logits = self.head.unembed(decoded)
-        t.ledger.begin(Phase.LOSS)
         # FSDP narrows no buffers
         dtype = FLOAT32 if t.mode.narrows_shards else t.mode.weights
+        if t.mode.chunked_loss:
+            del encoded  # dies here
+            return self.loss_in_chunks(decoded, labels, t.constant((VOCABULARY,), dtype))
+        logits = self.product(decoded)
+        t.ledger.begin(Phase.LOSS)
         logits = op.add(logits, t.constant((ONE, VOCABULARY), dtype))
         t.hand_out(logits, encoded)
         return op.cross_entropy(logits, labels)
@@ -372,7 +375,7 @@ class WhisperDecoder(Stack[WhisperBlock]):
 
 
 @dataclass(eq=False)
-class Whisper(Model):
+class Whisper(LanguageModel):
     """Encoder of a spectrogram, decoder of words."""
 
     encoder: WhisperEncoder
@@ -384,7 +387,7 @@ class Whisper(Model):
     has_target = True
     has_reversible_class = False
     heads: ClassVar[Heads] = {Task.AUDIO: lambda _: Averaged()}
-    language_head = ("decoder", "words", "head")
+    language_head = ("decoder", "words", *LanguageModel.language_head)
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
@@ -427,7 +430,9 @@ class Whisper(Model):
         encoded = self.encoder.encode(features)
         assert self.decoder is not None
         decoded = self.decoder.decode(self.words, shifted, encoded)
-        with t.in_layer("head", 0):
-            logits = self.head.unembed(decoded)
+        if t.mode.chunked_loss:
+            del encoded  # dies here
+            return self.loss_in_chunks(decoded, labels)
+        logits = self.product(decoded)
         t.hand_out(encoded)
         return masked_loss(logits, labels)

@@ -315,11 +315,20 @@ class Decoder(CausalModel):
         del embedded, positions  # held until here
         return x
 
+    def gathered(self, hidden: Tensor) -> Tensor:
+        """The hidden states of all tokens."""
+        return op.gathered(hidden, SEQUENCE, sums=False) if self.in_parts else hidden
+
+    def scored(self, hidden: Tensor) -> Tensor:
+        """Hidden states of all tokens, multiplied as the logits would be."""
+        given = self.gathered(hidden)
+        return op.scale(given) if self.scales_logits else given
+
     def logits(self, hidden: Tensor) -> Tensor:
         """The output layer's product, of all tokens; what scales it belongs to the loss."""
         with hidden.tape.in_layer("head", 0):
-            given = op.gathered(hidden, SEQUENCE, sums=False) if self.in_parts else hidden
-            logits = self.head.unembed(given, self.head_bias, self.head_copy)
+            given = self.gathered(hidden)
+            logits = self.product(given)
             del given
         if not self.scales_logits:
             return logits

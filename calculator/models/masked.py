@@ -14,12 +14,12 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.loss import masked_loss
 from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.model import LanguageModel
 from calculator.models.widths import HIDDEN, VOCABULARY
 
 
 @dataclass(eq=False)
-class MaskedModel(Model, ABC):
+class MaskedModel(LanguageModel, ABC):
     """An encoder, and dense layer, GELU, norm and the product with all words.
 
     Attributes:
@@ -30,7 +30,7 @@ class MaskedModel(Model, ABC):
 
     tied: bool
 
-    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
+    language_head = ("dense", "norm", "unused_bias", *LanguageModel.language_head)
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
     wide_loss: ClassVar[bool] = False
@@ -41,10 +41,10 @@ class MaskedModel(Model, ABC):
         """The head's layers, after all others; each with a bias or without."""
         self.dense = Linear(HIDDEN, HIDDEN, dense, name=self.transform)
         self.norm = LayerNorm(HIDDEN, norm)
-        self.bias = Parameter((VOCABULARY,)) if product else None
+        self.head_bias = Parameter((VOCABULARY,)) if product else None
         if not self.tied and self.has_unused_bias:  # a second bias, which the class does not use
             self.unused_bias = Parameter((VOCABULARY,), trained=False)
-        self.decoder = words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.head = words if self.tied else Embedding(VOCABULARY, HIDDEN)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -60,16 +60,18 @@ class MaskedModel(Model, ABC):
             return self.task_loss(ids, last, labels, held)
         held.clear()
         x = last.pop()
-        with ids.tape.in_layer("head", 0):
-            logits = self.predict(x)
-        return masked_loss(logits, labels, wide=self.wide_loss)
+        if ids.tape.mode.chunked_loss:
+            h = self.transformed(x)
+            del x  # dies here
+            return self.loss_in_chunks(h, labels)
+        return masked_loss(self.product(self.transformed(x)), labels, wide=self.wide_loss)
 
-    def predict(self, x: Tensor) -> Tensor:
-        """Dense, GELU, norm, and the product with all words."""
-        h = self.dense(x)
-        h = op.gelu(h)
-        h = self.norm(h)
-        return self.decoder.unembed(h, self.bias)
+    def transformed(self, x: Tensor) -> Tensor:
+        """Dense, GELU and norm, before the product with all words."""
+        with x.tape.in_layer("head", 0):
+            h = self.dense(x)
+            h = op.gelu(h)
+            return self.norm(h)
 
     @abstractmethod
     def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:

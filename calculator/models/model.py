@@ -198,13 +198,42 @@ class Model(Layer, ABC):
                 yield name, value
 
 
-class CausalModel(Model, ABC):
-    """A model that predicts the next token: hidden states, output layer, loss.
+class LanguageModel(Model, ABC):
+    """A model with an output layer of all tokens.
 
     Attributes:
         head: the output layer's table, which may be the token embeddings'.
         head_bias: what the output layer adds.
         head_copy: a trained copy of the output layer's table.
+        added_to_logits: the name of a table that its class adds to the logits; empty for none.
+    """
+
+    head: Embedding
+    head_bias: Parameter | None = None
+    head_copy: Parameter | None = None
+    language_head = ("head", "head_bias", "head_copy", "original_head_bias")
+    added_to_logits: ClassVar[str] = ""
+
+    def product(self, x: Tensor) -> Tensor:
+        """The output layer's product."""
+        with x.tape.in_layer("head", 0):
+            return self.head.unembed(x, self.head_bias, self.head_copy)
+
+    def loss_in_chunks(
+        self, x: Tensor, labels: Tensor, added: Tensor | None = None, shifts: bool = False
+    ) -> Tensor:
+        """The loss without all logits, to which a table may be `added`."""
+        t = x.tape
+        if self.head_bias is not None:
+            added = t.weight(self.head_bias)
+        weight = t.weight(self.head_copy or self.head.weight)
+        return chunked_loss(x, weight, added, labels, shifts)
+
+
+class CausalModel(LanguageModel, ABC):
+    """A model that predicts the next token: hidden states, output layer, loss.
+
+    Attributes:
         reads_other_layers: whether layers read keys or embeddings of others, which a pipeline's
             stages do not have.
         before: names of its parts that a pipeline's first stage alone has.
@@ -217,10 +246,6 @@ class CausalModel(Model, ABC):
         has_multipliers: whether it multiplies embeddings and divides logits by numbers.
     """
 
-    head: Embedding
-    head_bias: Parameter | None = None
-    head_copy: Parameter | None = None
-    language_head = ("head", "head_bias", "head_copy", "original_head_bias")
     before: ClassVar[tuple[str, ...]] = ("tokens",)
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
@@ -244,8 +269,10 @@ class CausalModel(Model, ABC):
         hidden = self.hidden(ids)
         t = hidden.tape
         if t.mode.chunked_loss:
-            weight = t.weight(self.head_copy or self.head.weight)
-            return chunked_loss(hidden, weight, labels)
+            x = self.scored(hidden)
+            del hidden  # dies here where it is scaled
+            shifts = t.mode.context == 1  # else labels were shifted before a sequence was divided
+            return self.loss_in_chunks(x, labels, shifts=shifts)
         logits = self.logits(hidden)
         if t.mode.context > 1:  # labels are shifted before a sequence is divided
             return masked_loss(logits, labels, wide=True)
@@ -271,10 +298,13 @@ class CausalModel(Model, ABC):
         """The step after the last layer, which earlier stages leave out."""
         return norm(x) if self.is_last else x
 
+    def scored(self, hidden: Tensor) -> Tensor:
+        """Hidden states whose product with the output layer alone makes the logits."""
+        return hidden
+
     def logits(self, hidden: Tensor) -> Tensor:
         """The output layer's product; what a type does to it belongs to the loss."""
-        with hidden.tape.in_layer("head", 0):
-            return self.head.unembed(hidden, self.head_bias, self.head_copy)
+        return self.product(hidden)
 
 
 def has_part(architecture: Architecture, flag: str) -> bool:

@@ -32,7 +32,7 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.model import LanguageModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 
 BUCKETS = size("relative_buckets")
@@ -319,7 +319,7 @@ def _with_biases(
 
 
 @dataclass(eq=False)
-class T5(Model):
+class T5(LanguageModel):
     """Encoder and decoder on one table of words."""
 
     words: Embedding
@@ -332,6 +332,9 @@ class T5(Model):
     can_untie = False
     has_target = True
     has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.head = self.words
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -369,12 +372,16 @@ class T5(Model):
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
         t = ids.tape
+        # whoever makes the loss shifts the labels first
+        early = t.empty(labels.shape, INT64) if t.mode.chunked_loss else None
         encoded = self.encoder.encode(self.words, ids, None)
-        shifted = t.empty(labels.shape, INT64)
+        shifted = early or t.empty(labels.shape, INT64)
         decoded = self.decoder.encode(self.words, shifted, encoded)
         scaled = op.scale(decoded) if self.scaled else decoded
-        with t.in_layer("head", 0):
-            logits = self.words.unembed(scaled)
+        if t.mode.chunked_loss:
+            del encoded, decoded  # die here
+            return self.loss_in_chunks(scaled, labels)
+        logits = self.product(scaled)
         t.hand_out(encoded)
         return masked_loss(logits, labels)
 

@@ -107,7 +107,8 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     pieces.append(keep_inputs_in_ram(plan, stacks))
     if plan.lora:
         pieces.append(_adapt(plan))
-    pieces += (compute_loss_in_chunks(plan), compare_pairs(plan, half_type(plan)))
+    pieces.append(compute_loss_in_chunks(type_of(architecture), plan))
+    pieces.append(compare_pairs(plan, half_type(plan)))
     return joined(pieces)
 
 

@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from calculator.models.model import CausalModel, LanguageModel, Model
 from calculator.plan import ActivationOffload, ChunkedLoss, Plan
-from calculator.program.text import TORCH, Import, Piece
+from calculator.program.text import TORCH, Import, Piece, indented
 
 WRAPPER = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
 RECOMPUTATION: Final = "torch.utils.checkpoint"
@@ -76,29 +77,53 @@ def keep_inputs_in_ram(plan: Plan, stacks: Piece) -> Piece:
     return stacks + wrapper + Piece(wrapped)
 
 
-def compute_loss_in_chunks(plan: Plan) -> Piece:
+def compute_loss_in_chunks(kind: type[Model], plan: Plan) -> Piece:
     """The model's forward pass with PyTorch's loss, whose labels are shifted as transformers'."""
     if plan.chunked_loss is ChunkedLoss.NONE:
         return Piece()
+    assert issubclass(kind, LanguageModel)
+    hidden, bias, following = "predict(**inputs).logits", "head.bias", "labels"
+    imports: list[Import] = [
+        ("torch.nn", "LinearCrossEntropyOptions"),
+        ("torch.nn.functional", "linear_cross_entropy"),
+        ("transformers.modeling_outputs", "CausalLMOutput"),
+    ]
+    before: tuple[str, ...] = ()
+    if kind.added_to_logits:
+        hidden, bias = "whole.base_model(**inputs)[0]", f"whole.{kind.added_to_logits}[0]"
+    if plan.context_parallel > 1:
+        following = 'inputs.pop("shift_labels")'
+    elif issubclass(kind, CausalModel):
+        following = "pad(labels, (0, 1), value=-100)[:, 1:]"
+        imports.append(("torch.nn.functional", "pad"))
+    elif kind.has_target:
+        before = (
+            "config = whole.config",
+            "start = config.pad_token_id, config.decoder_start_token_id",
+            'inputs["decoder_input_ids"] = shift_tokens_right(labels, *start)',
+        )
+        imports.append(("transformers.models.bart.modeling_bart", "shift_tokens_right"))
+    body = (
+        f"following = {following}.flatten()",
+        *before,
+        f"hidden = {hidden}.flatten(0, 1)",
+        "options = {",
+        f'    "linear_bias": {bias},',
+        '    "options": LinearCrossEntropyOptions(),',
+        "}",
+        "loss = linear_cross_entropy(hidden, head.weight, following, **options)",
+        "return CausalLMOutput(loss=loss)",
+    )
     lines = (
-        f"causal = {'model.get_base_model()' if plan.lora else 'model'}",
+        f"whole = {'model.get_base_model()' if plan.lora else 'model'}",
+        "head, predict = whole.get_output_embeddings(), whole.forward",
         "",
         "",
         "def forward(labels, **inputs):",
-        "    hidden = causal.base_model(**inputs).last_hidden_state.flatten(0, 1)",
-        "    following = pad(labels, (0, 1), value=-100)[:, 1:].flatten()",
-        "    head = causal.get_output_embeddings()",
-        "    options = LinearCrossEntropyOptions()",
-        "    loss = linear_cross_entropy(hidden, head.weight, following, options=options)",
-        "    return CausalLMOutput(loss=loss)",
+        *indented(body),
         "",
         "",
-        "causal.forward = forward",
+        "head.forward = torch.nn.Identity().forward  # the loss multiplies by its weight",
+        "whole.forward = forward",
     )
-    imports: tuple[Import, ...] = (
-        ("torch.nn", "LinearCrossEntropyOptions"),
-        ("torch.nn.functional", "linear_cross_entropy"),
-        ("torch.nn.functional", "pad"),
-        ("transformers.modeling_outputs", "CausalLMOutput"),
-    )
-    return Piece(lines, imports)
+    return Piece(lines, (TORCH, *imports))

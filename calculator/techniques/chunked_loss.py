@@ -2,8 +2,7 @@
 
 Counted is PyTorch's `linear_cross_entropy` in the place of output layer and loss
 (`calculator.layers.chunked_loss`), with labels shifted as transformers shifts them. It has no rule
-for autocast: under `amp` it computes in the format of the weights, 32 bits. In fp16 its buffer is
-half as large; counted is bf16.
+for autocast: under `amp` it computes in the format of the weights, 32 bits.
 
 Liger's fused linear cross-entropy works in the same way with other buffers and is not counted: its
 kernels need Triton. torchtune's `LinearCrossEntropyLoss` keeps the logits of every chunk for the
@@ -24,7 +23,7 @@ from calculator.units import format_count
 def _notes(answer: Answer) -> Iterator[str]:
     """A sentence on the chunks, and on their format under autocast."""
     plan, architecture = answer.plan, answer.architecture
-    tokens = plan.batch_size * plan.sequence_length
+    tokens = plan.batch_size * plan.predicted_length
     chunk = tokens_of_chunk(tokens, architecture.vocabulary_size, architecture.hidden_size)
     is_amp = plan.precision is Precision.AMP
     autocast = " It computes in 32 bits: it has no rule for autocast." if is_amp else ""

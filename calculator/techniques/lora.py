@@ -35,7 +35,7 @@ from calculator.layers.convolution import Convolution
 from calculator.layers.experts import Experts, Router
 from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
-from calculator.models.model import CausalModel, Model
+from calculator.models.model import LanguageModel, Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, LoraBias, Plan, Precision
 from calculator.techniques.effect import Answer, Effect
@@ -81,7 +81,7 @@ class Lora:
         if isinstance(layer, TaskHead):
             for name in layer.saved:
                 _save_whole(layer, name)
-        if isinstance(layer, CausalModel) and HEAD in self.whole:
+        if isinstance(layer, LanguageModel) and HEAD in self.whole:
             layer.head_copy = Parameter(layer.head.weight.shape)
             if layer.head_bias is not None:
                 layer.head_bias.trained = False

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calculator.autograd.mode import Mode, check_carried_out
 from calculator.catalog import MODELS, find_gpu, find_model, groups
 from calculator.errors import InputError
 from calculator.estimate import (
@@ -228,9 +229,10 @@ def test_what_lives_through_a_step_depends_on_no_other_options(case: Case, other
     assert static_of(case.architecture, resolved)[0] == fresh
 
 
-@pytest.mark.parametrize("model", ["bert-base", "t5-small", "dalle-together"])
-def test_a_step_that_leaves_a_setting_out_is_not_counted_as_one_without(model: str) -> None:
-    plain = Plan(batch_size=2)
-    estimate(find_model(model), plain)  # its recorded step must not answer for the other
-    with pytest.raises(InputError, match=r"chunked_loss = 'torch'.*carries it out"):
-        estimate(find_model(model), replace(plain, chunked_loss="torch"))  # type: ignore[arg-type]
+@pytest.mark.parametrize("option", ["chunked_loss", "activation_offload"])
+def test_a_step_that_leaves_a_setting_out_is_not_counted_as_one_without(option: str) -> None:
+    name = "moves_inputs" if option == "activation_offload" else option
+    mode = Mode().but(**{name: True})
+    check_carried_out(mode, {name})
+    with pytest.raises(InputError, match=rf"{option} = .*carries it out"):
+        check_carried_out(mode, {"context"})

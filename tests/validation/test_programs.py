@@ -48,7 +48,10 @@ SCALARS = 3 * 512
         f"{CONFIGS}/mistral.json {SMALL} --checkpointing operations --tensor-parallel 2 "
         "--sequence-parallel",
         f"{CONFIGS}/qwen2.json {SMALL} --checkpointing full --activation-offload pinned --lora 4",
-        f"{CONFIGS}/llama.json {SMALL} --chunked-loss torch --precision half",
+        f"{CONFIGS}/phi.json {SMALL} --chunked-loss torch --precision half",
+        f"{CONFIGS}/roberta.json {SMALL} --chunked-loss torch --lora 4 --lora-modules lm_head",
+        f"{CONFIGS}/bart.json {SMALL} --target-length 72 --chunked-loss torch",
+        f"{CONFIGS}/mt5.json {SMALL} --target-length 48 --chunked-loss torch --precision half",
         f"{CONFIGS}/mistral.json {SMALL} --chunked-loss torch --lora 4 --checkpointing full "
         "--activation-offload pageable",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
