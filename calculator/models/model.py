@@ -211,7 +211,9 @@ class LanguageModel(Model, ABC):
     head: Embedding
     head_bias: Parameter | None = None
     head_copy: Parameter | None = None
-    language_head = ("head", "head_bias", "head_copy", "original_head_bias")
+    language_head: ClassVar[tuple[str, ...]] = (
+        *("head", "head_bias", "head_copy", "original_head_bias"),
+    )
     added_to_logits: ClassVar[str] = ""
 
     def product(self, x: Tensor) -> Tensor:
