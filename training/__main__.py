@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from training.network.connection import Endpoint
 
 PEERS = 3  # of a rehearsal
+LOADING = "loading the libraries takes some seconds"
 
 # Commands with a command line of their own: its module, and what it does.
 MODULES = {
@@ -43,8 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     try:
         if arguments and arguments[0] in MODULES:
-            command = importlib.import_module(MODULES[arguments[0]][0])
-            return int(command.main(arguments[1:]) or 0)
+            return _run_module(*arguments)
         options = make_parser().parse_args(arguments)
         if options.command == "rehearse":
             return _rehearse(options)
@@ -63,6 +63,14 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _run_module(name: str, *arguments: str) -> int:
+    """Run a command with a command line of its own."""
+    if name != "authority":
+        print(LOADING, file=sys.stderr, flush=True)
+    command = importlib.import_module(MODULES[name][0])
+    return int(command.main(list(arguments)) or 0)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -160,8 +168,7 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
         trust.agree(run.authority, options.trust_authority)
     if options.command == "join":
         arguments = [*arguments, *_examine(options, folder)]
-    else:
-        print(f"starting: {options.command} {run.name}", flush=True)
+    print(f"starting {options.command} {run.name}: {LOADING}", flush=True)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)
@@ -193,7 +200,8 @@ def _host(options: argparse.Namespace) -> int:
     from training.monitor.hosting import HostOptions, host
 
     run = load(options.run)
-    folder = options.folder or default_folder(run, "host")
+    # Where the commands of the monitor and the authority look, too.
+    folder = options.folder or default_folder(run, "monitor").parent
     further = ["--host", options.host, "--port", str(options.port)]
     if options.announce:
         further += ["--announce", *options.announce]
@@ -202,7 +210,7 @@ def _host(options: argparse.Namespace) -> int:
     for name in ("minutes", "sequences", "threads"):
         value = getattr(options, name)
         further += [f"--{name}", str(value)] if value is not None else []
-    live = options.live or folder / "live" / run.name
+    live = options.live or folder / "monitor" / "live" / run.name
     chosen = HostOptions(options.run, folder.resolve(), live, further, options.page_port)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)

@@ -189,7 +189,7 @@ def test_a_step_that_is_no_checkpoint_is_bad_input(
     swarm: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert swarm.roll_back(7) == supervisor.INPUT_ERROR
-    assert capsys.readouterr().err.startswith("error: step")
+    assert "error: step" in capsys.readouterr().err
 
 
 def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario) -> None:

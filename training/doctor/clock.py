@@ -1,18 +1,14 @@
 """Readings of other clocks, and a verdict on this machine's own."""
 
-import email.utils
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from training.access.causes import EXPLANATIONS, Cause
 from training.doctor.findings import Finding, PointName, Verdict, fine
 
 TOLERANCE = 3.0  # seconds; hivemind's DHT warns of peers beyond it
 
-FIX = (
-    "set it from the network: `sudo timedatectl set-ntp true` on Linux, `wsl --shutdown` and "
-    "a restart on WSL, System Settings > General > Date & Time on macOS"
-)
+FIX = EXPLANATIONS[Cause.CLOCK_OFF].fix
 
 
 @dataclass(frozen=True)
@@ -34,22 +30,6 @@ def read(clock: str, told: float, asked_at: float, answered_at: float) -> Readin
     """A reading from a time reported between two times of our own clock, all in seconds."""
     middle = (asked_at + answered_at) / 2
     return Reading(clock, middle - told, (answered_at - asked_at) / 2)
-
-
-def read_header(
-    clock: str, headers: Mapping[str, str], asked_at: float, answered_at: float
-) -> Reading | None:
-    """A reading from an HTTP response's Date, in whole seconds; None if there is none.
-
-    A response from a cache reports its Age.
-    """
-    try:
-        date = email.utils.parsedate_to_datetime(headers["Date"]).timestamp()
-        age = float(headers.get("Age") or 0)
-    except (KeyError, TypeError, ValueError):
-        return None
-    reading = read(clock, date + age + 0.5, asked_at, answered_at)
-    return Reading(clock, reading.ahead, reading.uncertainty + (1.0 if age else 0.5))
 
 
 def judge(readings: list[Reading]) -> Finding:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from training.doctor.examination import JOINABLE, examine, examine_machine, name_of
+from training.doctor.examination import JOINABLE, SECONDS, examine, examine_machine, name_of
 from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
 from training.doctor.setup import Setup
 from training.run import supervisor
@@ -30,6 +30,8 @@ def run(run_file: RunFile | None, folder: Path, options: argparse.Namespace) -> 
     """
     logging.disable(logging.CRITICAL)  # the findings say in words what libraries would log
     began = time.monotonic()
+    if not options.json:
+        print(f"checking, for up to {SECONDS:.0f} s", file=sys.stderr, flush=True)
     setup = Setup(
         run=run_file or RunFile(name_of(JOINABLE[0]), JOINABLE[0]),
         folder=folder,
@@ -100,6 +102,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     Raises:
         NotFitError: if there is a problem that waiting does not fix.
     """
+    print(f"doctor: checking this machine and the run, for up to {SECONDS:.0f} s", flush=True)
     findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
         print("doctor: this machine was too busy to answer; joining without it", flush=True)

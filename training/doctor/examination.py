@@ -87,7 +87,7 @@ def _elsewhere(setup: Setup, readings: list[Reading]) -> tuple[Check, ...]:
 
     def meet() -> Iterable[Finding]:
         if setup.recipe.sparse is not None:
-            return services.look_at_exchange(setup)
+            return services.look_at_exchange(setup, readings)
         return line.visit(setup, readings)
 
     return (
@@ -97,7 +97,7 @@ def _elsewhere(setup: Setup, readings: list[Reading]) -> tuple[Check, ...]:
         Check(network, meet),
         Check((PointName.ACCESS,), lambda: services.look_at_access(setup)),
         Check((PointName.DATA,), lambda: services.look_at_data(setup)),
-        Check((PointName.LIVE,), lambda: services.look_at_live(setup, readings)),
+        Check((PointName.LIVE,), lambda: services.look_at_live(setup)),
     )
 
 

@@ -129,7 +129,7 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix, passes)
 
 
-def look_at_exchange(setup: Setup) -> list[Finding]:
+def look_at_exchange(setup: Setup, readings: list[Reading]) -> list[Finding]:
     """Ask the web host of a run with local steps, in place of port and entry points."""
     own = "not needed: volunteers of this run use its web host"
     findings = [fine(PointName.PORT, own), fine(PointName.REACHABILITY, own)]
@@ -140,9 +140,10 @@ def look_at_exchange(setup: Setup) -> list[Finding]:
     from training.sparse.store import StoreError, is_outage
     from training.sparse.web_store import WebStore
 
-    store = WebStore(address)
+    store, watch = WebStore(address), clock.Stopwatch()
     try:
         status = store.describe()
+        readings.append(clock.read("the run's host", status.time, *watch.stop()))
     except StoreError as error:
         passes = is_outage(error)
         fix = ON_LINE if passes else "ask the organizers for the newest run file"
@@ -181,13 +182,13 @@ def _without_store(address: str, words: str, why: str) -> Finding:
     return Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, fix)
 
 
-def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
-    """Read the run's card; the HTTP server's Date is a clock to compare with."""
+def look_at_live(setup: Setup) -> list[Finding]:
+    """Read the run's card."""
     live = setup.run.live
     if not live:
         return [fine(PointName.LIVE, "the run publishes none")]
     try:
-        content = _read_card(live, readings)
+        content = _read_card(live)
         card = json.loads(content)
         name = card["name"]
     except urllib.error.HTTPError as error:
@@ -212,15 +213,10 @@ def _no_live_data(cause: str) -> Finding:
     return Finding(PointName.LIVE, Verdict.WARNING, cause, fix, passes=True)
 
 
-def _read_card(live: str, readings: list[Reading]) -> bytes:
+def _read_card(live: str) -> bytes:
     if urlparse(live).scheme not in ("http", "https"):
         return (Path(live) / "run.json").read_bytes()
-    watch = clock.Stopwatch()
     address = urljoin(live.rstrip("/") + "/", "run.json")
     with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:
-        moments = watch.stop()
         content: bytes = answer.read(LARGEST_ANSWER)
-    reading = clock.read_header(urlparse(live).netloc, answer.headers, *moments)
-    if reading is not None:
-        readings.append(reading)
     return content

@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     run = load(options.run)
     folder = options.folder or default_folder(run, "monitor")
     if not (folder / "identity.key").exists():
-        raise InputError("folder", folder, "must be the folder of the run's monitor")
+        raise InputError("folder", folder, "must be that of the run's monitor: name it by --folder")
     live = LiveFolder(options.live or folder / "live" / run.name)
     who = find(live.read_peers(), options.name)
     bans = BanList(folder)

@@ -5,6 +5,7 @@ them running, and writes the run file that volunteers get. What they write goes 
 """
 
 import json
+import shlex
 import threading
 import time
 from collections.abc import Sequence
@@ -66,7 +67,7 @@ def host(run: RunFile, options: HostOptions, stop: threading.Event) -> int:
     try:
         for thread in threads:
             thread.start()
-        print(f"starting {run.name}; the logs are in {options.folder / 'logs'}", flush=True)
+        print(f"starting {run.name}, in some seconds; logs: {options.folder / 'logs'}", flush=True)
         _watch(run, options, workers["monitor"], page, stop)
     finally:
         stop.set()
@@ -113,14 +114,15 @@ def _watch(
     complete = make_run_file(run, status.read(monitor.folder), options.folder)
     atomic.write_bytes(sent, complete.to_toml().encode())
     print(page.describe())
-    print(f"send to volunteers: {sent}\nthey join with: python -m training join run.toml")
+    print(f"join from another terminal: python -m training join {shlex.quote(str(sent))}")
+    print(f"send to volunteers: {sent}; they type: python -m training join run.toml")
     if (template := next(filter(Path.is_file, NOTEBOOKS), None)) is not None:
         notebook = sent.with_name("join.ipynb")
         atomic.write_bytes(notebook, make_notebook(template.read_text("utf-8"), complete).encode())
         print(f"or, for Colab and Kaggle: {notebook}")
     for sentence in warnings(complete):
         print(f"note: {sentence}")
-    print("Ctrl-C ends this; the same command goes on from there", flush=True)
+    print("waiting for volunteers; Ctrl-C ends this, and the same command goes on", flush=True)
     live, shown, total = LiveFolder(options.live), 0, complete.get_recipe().schedule.total_steps
     while not stop.wait(NEWS_SECONDS if shown else LOOK_SECONDS):
         lines = live.progress.read()
@@ -169,14 +171,14 @@ def _tags(cell: dict[str, Any]) -> list[str]:
 
 def warnings(run: RunFile) -> list[str]:
     """Sentences on what volunteers elsewhere would miss in a run file."""
-    found = []
+    found, has_local_steps = [], run.get_recipe().sparse is not None
     if not any(f"/{kind}" in one for one in run.initial_peers for kind in ("ip4", "ip6", "dns")):
-        if run.get_recipe().sparse is None:
+        if not has_local_steps:
             found.append("no address of this machine is known: name one with --announce")
         elif not run.exchange:
             found.append("volunteers elsewhere need `exchange`, the https address of this host")
     elif all("/127.0.0.1/" in one or "/::1/" in one for one in run.initial_peers):
         found.append("only this machine is named: for others, give --announce an address of yours")
-    if not run.live:
+    if not run.live and not has_local_steps:
         found.append("the run file names no `live`: newcomers get the weights from peers alone")
     return found

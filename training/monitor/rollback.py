@@ -62,7 +62,7 @@ def order_rollback(run: RunFile, folder: Path, live: Path, step: int) -> None:
             no such checkpoint here.
     """
     if not (folder / "identity.key").exists():
-        raise InputError("folder", folder, "must be the folder of the run's monitor")
+        raise InputError("folder", folder, "must be that of the run's monitor: name it by --folder")
     if not run.live:
         raise InputError("live", "", "must be in the run file: volunteers get the weights there")
     there = [entry.step for entry in LiveFolder(live).read_checkpoints() if _is_here(live, entry)]

@@ -1,6 +1,7 @@
 """Pictures or texts of prompts: `python -m training generate CHECKPOINT "a red circle" ...`."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,6 +129,7 @@ def main(argv: list[str] | None = None) -> int:
         for row in continue_texts(model, recipe, arguments.prompts, settings, arguments.seed):
             print(*row, sep="\n")
         return 0
+    print(f"drawing {settings.images_per_prompt} pictures of each prompt", file=sys.stderr)
     drawing = illustrate(
         model, arguments.prompts, recipe, settings, arguments.codes, arguments.seed
     )

@@ -19,14 +19,10 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, TypeVar
 
-from transformers.utils.logging import disable_progress_bar
-
 from calculator.errors import InputError
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
-from training.model.language import continue_texts
 from training.monitor.hosting import describe
 from training.monitor.live_page import LivePage
-from training.pictures import generate
 from training.run import atomic, recipes, status, supervisor
 from training.run.live import LiveFolder
 from training.run.recipes import LanguageSettings, find_recipe
@@ -81,7 +77,6 @@ def run_through(kind: "Kind[R]", options: RehearsalOptions) -> tuple[int, "R"]:
     folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     if (folder / "run.toml").exists():
         raise InputError("folder", folder, "must not hold another rehearsal")
-    disable_progress_bar()  # of the reading of checkpoints
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     rehearsal = kind(options, folder.resolve(), stop)
@@ -146,6 +141,7 @@ class Rehearsal:
             authority_key=self.authority.key,
         )
         atomic.write_bytes(self.run_file, run.to_toml().encode())
+        print("starting the authority and the monitor, in some seconds", flush=True)
         self.authority.worker.start()
         self.monitor.start()
         self._await_start(self.authority.worker, "the authority")
@@ -193,6 +189,12 @@ class Rehearsal:
 
     def _show_samples(self) -> None:
         """Show what the newest checkpoint makes of the prompts, as anybody could see it."""
+        from transformers.utils.logging import disable_progress_bar
+
+        from training.model.language import continue_texts
+        from training.pictures import generate
+
+        disable_progress_bar()  # of the reading of checkpoints
         recipe = find_recipe(self.options.recipe)
         model, usual = generate.load_model(str(self.live.path)), recipe.generation
         if isinstance(recipe.model, LanguageSettings):

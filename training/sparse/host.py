@@ -163,6 +163,7 @@ class Host:
             "round": self.state.round,
             "finished": self.finished,
             "peers": len(self.present()),
+            "time": time.time(),
         }
 
     def judge_updates(self) -> None:
@@ -226,9 +227,8 @@ class Host:
         """Open the round of the present state, with updates that came before a restart."""
         self._opened = self._clock()
         self._effects, self._must, self._faults = {}, {}, None
-        self._round = OpenRound(
-            self.swarm, self.state, self.policy.largest_norm, lambda peer: not self._is_banned(peer)
-        )
+        largest = self.policy.largest_norm
+        self._round = OpenRound(self.swarm, self.state, largest, self._is_banned)
         for sha256 in sorted(peers.published(self.store, self.state.round), key=self.store.came_at):
             with suppress(PayloadError):
                 self._round.offer(sha256)

@@ -20,7 +20,7 @@ class OpenRound:
     Args:
         state: that the round begins with.
         largest_norm: that a payload's update may have.
-        is_member: True for the identity of a peer that may take part.
+        is_banned: True for the identity of a peer from which nothing is taken.
 
     Attributes:
         arrived: the payloads so far, in the order in which they came.
@@ -32,11 +32,11 @@ class OpenRound:
         swarm: Swarm,
         state: SharedState,
         largest_norm: float = math.inf,
-        is_member: Callable[[str], bool] = lambda _peer: True,
+        is_banned: Callable[[str], bool] = lambda _peer: False,
     ) -> None:
         self.of = swarm.round_of(state)
         self._swarm, self._state, self._largest_norm = swarm, state, largest_norm
-        self._is_member = is_member
+        self._is_banned = is_banned
         self.takes_more = True
         self.arrived: dict[str, Taken] = {}
 
@@ -69,8 +69,10 @@ class OpenRound:
         """
         found = payload.read(content, self.of, self._swarm.layout, self._largest_norm)
         signer = found.peer
-        if peer not in (None, signer) or not self._is_member(signer):
+        if peer not in (None, signer):
             raise PayloadError("its peer has no access to the run")
+        if self._is_banned(signer):
+            raise PayloadError("its peer is banned from the run")
         before = self.arrived.get(signer)
         if before is not None:
             if before.sha256 == hashlib.sha256(content).hexdigest():

@@ -36,12 +36,14 @@ class HostStatus:
     Attributes:
         round: number of the open one.
         peers: volunteers that it hears.
+        time: on its clock, in seconds since 1970.
     """
 
     run: str
     round: int
     finished: bool
     peers: int
+    time: float
 
 
 class WebStore:

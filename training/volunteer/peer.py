@@ -77,7 +77,7 @@ def join(kind: type["Device"], run: RunFile, options: PeerOptions, stop: threadi
     """
     with alone_in(options.folder):
         board = StatusBoard(options.folder)
-        board.status.stage = Stage.ADMITTING
+        board.status.stage = Stage.ADMITTING if run.authority else Stage.STARTING
         board.show()
         key = Identity.read(options.folder).key
         with admitted(run, key, options.folder, board.say, stop) as membership:

@@ -1,6 +1,7 @@
 """doctor: the web host of a run with local steps, in place of port and entry points."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from tests.training.answering import Answering, on_any_port, served
 from tests.training.doctor.conftest import MakeSetup
 from tests.training.sparse.objects import ObjectProcess
 from training.doctor import services
+from training.doctor.clock import Reading
 from training.doctor.findings import PointName, Verdict
 
-STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2}
+TIME = 1_700_000_000.0
+STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2, "time": TIME}
 
 
 @pytest.fixture
@@ -28,9 +31,12 @@ def web() -> Iterator[str]:
 def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(
     make_setup: MakeSetup, web: str
 ) -> None:
+    readings: list[Reading] = []
     found = services.look_at_exchange(
-        make_setup(run={"name": "our-run", "recipe": "sparse", "exchange": web})
+        make_setup(run={"name": "our-run", "recipe": "sparse", "exchange": web}), readings
     )
+    (reading,) = readings
+    assert reading.ahead == pytest.approx(time.time() - TIME, abs=60.0)
     assert {one.point for one in found} == {
         PointName.PORT,
         PointName.ENTRY_POINTS,
@@ -51,7 +57,7 @@ def test_another_host_is_a_problem(
     make_setup: MakeSetup, web: str, name: str, path: str, words: str, *, passes: bool
 ) -> None:
     run = {"name": name, "recipe": "sparse", "exchange": web + path}
-    found = services.look_at_exchange(make_setup(run=run))[-1]
+    found = services.look_at_exchange(make_setup(run=run), [])[-1]
     assert (found.point, found.verdict) == (PointName.ENTRY_POINTS, Verdict.PROBLEM)
     assert words in found.cause
     assert found.passes is passes
@@ -59,14 +65,16 @@ def test_another_host_is_a_problem(
 
 def test_a_host_that_does_not_answer_may_come_back(make_setup: MakeSetup) -> None:
     run = {"name": "our-run", "recipe": "sparse", "exchange": "http://127.0.0.1:9"}
-    found = services.look_at_exchange(make_setup(run=run))[-1]
+    found = services.look_at_exchange(make_setup(run=run), [])[-1]
     assert found.verdict is Verdict.PROBLEM
     assert "no connection to" in found.cause
     assert found.passes
 
 
 def test_a_run_file_without_a_host_is_a_problem(make_setup: MakeSetup) -> None:
-    found = services.look_at_exchange(make_setup(run={"name": "our-run", "recipe": "sparse"}))[-1]
+    found = services.look_at_exchange(make_setup(run={"name": "our-run", "recipe": "sparse"}), [])[
+        -1
+    ]
     assert found.verdict is Verdict.PROBLEM
     assert "names no exchange" in found.cause
 
@@ -77,11 +85,11 @@ def test_a_store_that_refuses_strangers_answers(
     process = ObjectProcess(tmp_path / "objects")
     process.start()
     run = {"name": "our-run", "recipe": "sparse", "exchange": web, "store": process.address}
-    (found,) = services.look_at_exchange(make_setup(run=run))[2:]
+    (found,) = services.look_at_exchange(make_setup(run=run), [])[2:]
     assert found.verdict is Verdict.FINE
     assert f"its store {process.address} answers" in found.cause
     process.stop()
-    (found,) = services.look_at_exchange(make_setup(run=run))[2:]
+    (found,) = services.look_at_exchange(make_setup(run=run), [])[2:]
     assert found.verdict is Verdict.WARNING
     assert f"{web} answers, round 1,234, but its store" in found.cause
     assert "from the run's host" in found.fix
