@@ -1,7 +1,5 @@
 """The zips of bytecode that the browser starts from."""
 
-import importlib.util
-import marshal
 import site
 import subprocess
 import sys
@@ -69,13 +67,6 @@ def test_line_tables_are_stripped_at_every_depth_or_kept(strip: bool) -> None:
     assert len(tables) >= 2
     assert all(tables) is not strip
     assert any(tables) is not strip
-
-
-def test_a_compiled_module_is_one_of_this_python() -> None:
-    code = compile_bytecode.compiled(b"x = 1", "one.py")
-    content = compile_bytecode.pyc(code, b"x = 1")
-    assert content[:4] == importlib.util.MAGIC_NUMBER
-    assert marshal.loads(content[16:]) == code
 
 
 def test_stand_ins_answer_what_a_start_asks_of_what_a_page_does_not_need(tmp_path: Path) -> None:

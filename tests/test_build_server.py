@@ -77,22 +77,12 @@ def test_a_range_behind_the_end_is_refused_with_the_size(address: str, name: str
         assert error.headers["Content-Range"] in ("bytes */10", "bytes */0")
 
 
-def test_without_a_range_the_whole_file_comes(address: str) -> None:
-    with get(f"{address}progress.jsonl") as response:
-        assert (response.status, response.read()) == (200, b"0123456789")
-
-
 def test_what_is_not_there_gets_the_sites_own_page(address: str, tmp_path: Path) -> None:
     (tmp_path / "404.html").write_text("not here")
     with pytest.raises(urllib.error.HTTPError) as caught:
         get(f"{address}nowhere/")
     with caught.value as error:
         assert (error.code, error.read()) == (404, b"not here")
-
-
-def test_a_rebuilt_file_is_never_served_from_a_cache(address: str) -> None:
-    with get(f"{address}page.html") as response:
-        assert response.headers["Cache-Control"] == "no-cache"
 
 
 def test_a_taken_port_is_said_plainly(tmp_path: Path) -> None:

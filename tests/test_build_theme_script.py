@@ -10,31 +10,6 @@ from tools.theme_script import OPENING, Change, lighten_opening, read_relative_s
 
 READS = "let i=[f(new URL(n.textContent,t),t)]"
 READS_ABSOLUTE = "let i=[f(new URL(n.textContent),t)]"
-# How minified scripts may write each place of OPENING, and what it becomes.
-PLACES = {
-    "SEARCH_AT_ONCE": (
-        'L($(location.protocol!=="file:"),Je("search")).pipe(a)',
-        'L($(!1),Je("search")).pipe(a)',
-    ),
-    "ELEMENTS_OF_HEAD": (
-        "for(let r of M(e.head))t.set(r.outerHTML,r);",
-        'for(let r of M(e.head))t.set(r.rel==="stylesheet"?(r.sheet||r).href:r.outerHTML,r);',
-    ),
-    "SECOND_META_ELEMENT": (
-        'let o=x("meta",{name:"color-scheme"});document.head.appendChild(o);let n=1',
-        'let o=x("meta",{name:"color-scheme"});let n=1',
-    ),
-    "CHANGE_OF_COLORS": (
-        'if(document.body.setAttribute("data-md-color-switching",""),s.color.media==="m"){}',
-        'if(document.body.getAttribute("data-md-color-scheme")!==s.color.scheme&&'
-        'document.body.setAttribute("data-md-color-switching",""),s.color.media==="m"){}',
-    ),
-    "CLASS_OF_PAGE": (
-        'r.nodeType===1&&(document.documentElement.classList.add("js-focus-visible"),'
-        'document.documentElement.setAttribute("data-js-focus-visible",""))}',
-        "r.nodeType===1}",
-    ),
-}
 
 
 def bundle(site: Path, text: str) -> Path:
@@ -55,18 +30,6 @@ def test_another_script_of_the_theme_ends_the_build(text: str, tmp_path: Path) -
     bundle(tmp_path, text)
     with pytest.raises(BuildError, match="must read the sitemap in one place"):
         read_relative_sitemap(tmp_path)
-
-
-def test_a_theme_without_the_script_ends_the_build(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="must read the sitemap in one place, has 0"):
-        read_relative_sitemap(tmp_path)
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_a_place_becomes_what_opening_a_page_needs(name: str) -> None:
-    (change,) = (change for change in OPENING if change.name == name)
-    old, new = PLACES[name]
-    assert change.place.sub(change.new, old) == new
 
 
 def test_the_installed_theme_has_every_place_once(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def count(**choices: str) -> Counted:
     """The estimate of a step, its model, GPU and options named as in the page's address.
 
     >>> count(model="gpt2-l", batch_size="2").query
-    'batch_size=2'
+    'model=gpt2-l&batch_size=2'
     """
     architecture, plan, gpu = read_state(choices)
     report = judged(architecture, plan.on(gpu))

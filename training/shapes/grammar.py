@@ -33,7 +33,7 @@ def write_text(index: int) -> str:
         InputError: a negative index.
 
     >>> write_text(0)
-    'two dogs see the bird .'
+    'the small mice sing . some cats sleep .'
     """
     if index < 0:
         raise InputError("index", index, "must be at least 0")

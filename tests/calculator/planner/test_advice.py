@@ -28,6 +28,7 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
             need = need_of(judged(case.architecture, way.plan.on(way.gpu)))
             assert need.fits(way.gpu.memory)
     what_is_left_out_stands_behind(advice, case, gpu)
+    what_fits_at_most_is_known(advice, case, gpu)
 
 
 def what_is_left_out_stands_behind(advice: Advice, case: Case, gpu: Gpu) -> None:
@@ -38,6 +39,19 @@ def what_is_left_out_stands_behind(advice: Advice, case: Case, gpu: Gpu) -> None
     shown = [one.words in advised for one in proposals(case.architecture, plan, gpu.memory)]
     assert shown == sorted(shown, reverse=True)
     assert any(shown) or not shown
+
+
+def what_fits_at_most_is_known(advice: Advice, case: Case, gpu: Gpu) -> None:
+    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
+    length = longest_sequence(*limits) or 0
+    known = dict(advice.largest)
+    batch = known.pop("batch_size")
+    fits = need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
+    assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
+    if has_one_length(case.architecture) or length == case.architecture.positions:
+        assert known == {}
+    else:
+        assert known == {"sequence_length": length}
 
 
 def test_a_batch_or_a_length_that_is_too_large_gets_the_largest_that_fits() -> None:
@@ -135,19 +149,3 @@ def test_a_search_in_slices_ends_with_the_whole_advice() -> None:
         seen.append(adviser.go_on(0))
     assert len(seen) > 3
     assert seen[-1] == adviser.go_on(0) == advice_for("gpt2-s", "gtx-1060")
-
-
-@examples(5)
-@given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
-def test_the_advice_knows_what_fits_at_most(case: Case, gpu: Gpu) -> None:
-    *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
-    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
-    length = longest_sequence(*limits) or 0
-    known = dict(advice.largest)
-    batch = known.pop("batch_size")
-    fits = need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
-    assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
-    if has_one_length(case.architecture) or length == case.architecture.positions:
-        assert known == {}
-    else:
-        assert known == {"sequence_length": length}
