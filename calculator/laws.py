@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, assert_never
 
 from calculator.architecture import Architecture
+from calculator.autograd.dtypes import FLOAT32
 from calculator.compose import changed_model
 from calculator.errors import InputError
 from calculator.layers.basic import Split
@@ -439,18 +440,21 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
 def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
     """FSDP2's shards.
 
-    Source: fsdp2, bitsandbytes (its updates take plain tensors)
+    Source: fsdp2, bitsandbytes (its updates take plain tensors; nn/modules.py, Linear4bit)
     """
     if not plan.is_sharded:
         return
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         yield Broken("precision", rule)
-    if plan.lora_bias is not LoraBias.NONE and plan.precision is Precision.HALF:
+    if plan.lora_bias is not LoraBias.NONE:
         units = units_of(changed_model(architecture, plan), plan.half)
-        if any(len({each.dtype for each in unit.trained}) > 1 for unit in units):
+        # bitsandbytes brings biases beside packed weights into the format of what comes in
+        follows = plan.quantization is not BaseBits.NONE and plan.precision is Precision.AMP
+        own = plan.half if plan.weight_bytes == 2 or follows else FLOAT32
+        if any(len({each.dtype or own for each in unit.trained}) > 1 for unit in units):
             rule = "fully_shard wants one format of all that is trained in a layer"
-            yield Broken("lora_bias", f"{rule}, and adapters have 32 bits: must be none with half")
+            yield Broken("lora_bias", f"{rule}, and adapters have 32 bits: must be none")
     if plan.sharing_groups < architecture.shared_layers:
         rule = "fully_shard takes a module once, and layers that share weights are one"
         yield Broken("sharing_groups", f"{rule}: must be {architecture.shared_layers}")

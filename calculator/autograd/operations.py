@@ -635,8 +635,8 @@ def efficient_attention(
     """The memory-efficient kernel: as flash, in 32 bits too, with an additive mask.
 
     Its logarithms have lengths rounded up to 32 (`rows`); its random state lies in the CPU's
-    memory. A mask's gradient is made for each sequence before it is summed over them. Values may
-    be of another width than queries and keys.
+    memory. A mask's gradient is made for each sequence, with rows of a multiple of 16, before it is
+    summed over them. Values may be of another width than queries and keys.
 
     Source: torch (transformers/cuda/attention.cu, attention_backward.cu)
     """
@@ -649,6 +649,9 @@ def efficient_attention(
     if bias is not None:
         whole = (*q.shape[:-1], bias.shape[-1])
         inputs.append(bias if _full(bias.shape, whole) == whole else expand(bias, *whole))
+    rules = [Made(x.shape, x.dtype) for x in inputs]
+    if bias is not None:
+        rules[-1] = Made((*q.shape[:-1], rounded_up(bias.shape[-1], 16)), bias.dtype)
     wide = ONE if q.dtype is FLOAT32 else efficient_output_scratch(batch, heads, length, widths)
     made = None if wide is ONE or q.tape.has_results else q.tape.empty((wide,), BOOL)
     out = q.tape.operation(
@@ -657,6 +660,7 @@ def efficient_attention(
         q.dtype,
         saves=inputs,
         keeps=True,
+        rules=rules,
         beside=[Made((batch, heads, rows), FLOAT32)],
         scratch=[Made((tiles,), BOOL)],
         whole=True,

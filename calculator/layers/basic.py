@@ -178,11 +178,11 @@ class Embedding(Layer):
         self.asked = False  # whether a frozen table's rows ask for a gradient all the same
         self.copy: Parameter | None = None  # a trained copy that rows are read from
 
-    def __call__(self, indices: Tensor, scaled: bool = False) -> Tensor:
-        """(...) -> (..., width); a class may multiply them by a number itself."""
+    def __call__(self, indices: Tensor, scaled: bool = False, by_buffer: bool = False) -> Tensor:
+        """(...) -> (..., width); a class may multiply them by a number, perhaps a buffer."""
         t = indices.tape
         rows = op.embedding(indices, t.weight(self.copy or self.weight))
-        if scaled and t.mode.narrows_shards:  # the number is narrowed too, and kept
+        if by_buffer and t.mode.narrows_shards:  # the number is narrowed too, and kept
             rows = op.multiply(rows, t.empty((), rows.dtype))
         elif scaled:
             rows = op.scale(rows)

@@ -58,7 +58,7 @@ class Gemma(Decoder):
 
     def embedded(self, ids: Tensor) -> Tensor:
         """Embeddings times the root of the width."""
-        return self.tokens(ids, scaled=True)
+        return self.tokens(ids, scaled=True, by_buffer=True)
 
 
 @dataclass(eq=False)

@@ -124,11 +124,15 @@ class OPT(CausalModel):
         return cls(Stack((block,), architecture.layers), narrow, not post_norm, tied)
 
     def hidden(self, ids: Tensor) -> Tensor:
-        """The last hidden states; what the embeddings are made of is held, as in the class."""
+        """The last hidden states; what the embeddings are made of is held, as in the class.
+
+        Where GPUs divide sequences, the mask and one row of places are given.
+        """
         t = ids.tape
         embedded = self.begun(self.words, ids)
-        ones = t.empty(ids.shape, FLOAT32)
-        places = t.empty(ids.shape, INT64)
+        given = t.mode.context > 1
+        ones = None if given else t.empty(ids.shape, FLOAT32)
+        places = t.constant((ONE, SEQUENCE), INT64) if given else t.empty(ids.shape, INT64)
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)

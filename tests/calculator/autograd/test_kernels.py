@@ -6,7 +6,8 @@ import pytest
 
 from calculator.autograd.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from calculator.autograd.mode import Attention, Mode
-from calculator.autograd.scratch import Tile, like_kernels, tile_of
+from calculator.autograd.scratch import Tile, embedding_scratch, like_kernels, tile_of
+from calculator.autograd.sizes import constant, number_of
 from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.notes import notes_for
@@ -42,22 +43,30 @@ def test_a_t4_takes_heads_of_any_width_in_32_bits(capability: tuple[int, int], f
 
 
 @pytest.mark.parametrize(
-    ("capability", "widest", "dropped", "tile"),
+    ("capability", "widest", "half", "dropped", "tile"),
     [
         # kernels/cutlassB.h, in the order in which they are tried
-        (A100, 64, False, Tile(64, 64, False)),
-        (A100, 128, False, Tile(128, 128, False)),
-        (A100, 256, False, Tile(128, 64, True)),
-        (T4, 128, False, Tile(128, 64, False)),
-        (RTX_3090, 96, False, Tile(128, 64, False)),  # a kernel of its own
-        (RTX_3090, 96, True, Tile(64, 64, True)),  # without dropout
-        (RTX_3090, 128, False, Tile(64, 64, True)),
+        (A100, 64, True, False, Tile(64, 64, False)),
+        (A100, 128, True, False, Tile(128, 128, False)),
+        (A100, 256, True, False, Tile(128, 64, True)),
+        (A100, 256, False, False, Tile(128, 64, False)),  # sums of keys are in registers
+        (T4, 128, True, False, Tile(128, 64, False)),
+        (RTX_3090, 96, True, False, Tile(128, 64, False)),  # a kernel of its own
+        (RTX_3090, 96, True, True, Tile(64, 64, True)),  # without dropout
+        (RTX_3090, 128, True, False, Tile(64, 64, True)),
     ],
 )
 def test_the_efficient_kernels_tiles_fit_the_cards_shared_memory(
-    capability: tuple[int, int], widest: int, dropped: bool, tile: Tile
+    capability: tuple[int, int], widest: int, half: bool, dropped: bool, tile: Tile
 ) -> None:
-    assert tile_of(widest, half=True, dropped=dropped, capability=capability) == tile
+    assert tile_of(widest, half, dropped, capability) == tile
+
+
+@pytest.mark.parametrize(("indices", "sorts"), [(3072, False), (3073, True)])
+def test_an_embeddings_backward_sorts_more_than_3072_indices(indices: int, sorts: bool) -> None:
+    # Embedding.cu, embedding_dense_backward_cuda
+    made = embedding_scratch(constant(indices), constant(50257), constant(768), half=False)
+    assert bool(number_of(made, {})) is sorts
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ CASES = [
     ("shards", GPT2, {"precision": "half", "optimizer": "lion"}, "optimizer = 'lion'"),
     ("shards", GPT2, {"precision": "half", "optimizer_bits": 8}, "optimizer_bits = '8'"),
     ("shards", GPT2, {"gpus": 1}, "data_parallel = 'fsdp'.*one GPU"),
+    (
+        *("shards", GPT2, {"lora": 4, "lora_bias": "all", "quantization": "nf4"}),
+        "lora_bias = 'all'.*one format of all that is trained in a layer.*must be none",
+    ),
     ("context", LLAMA, {"sequence_length": 4100}, "sequence_length = .*a multiple of 8$"),
     ("context", LLAMA, {"gpus": 6}, "context_parallel = .*divide the 6 GPUs; set gpus to 4"),
     ("context", LLAMA, {"gpus": 128, "context_parallel": 128}, "must be at most 64"),
