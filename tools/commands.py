@@ -103,7 +103,9 @@ def _build(to_publish: bool = True) -> None:
 
 def _in_venv(*arguments: str) -> int:
     """Run the environment's Python with `arguments` at the terminal; return its exit status."""
-    process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT)
+    # Else each process of the tests, and each member of a swarm, would compile all modules again.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT, env=environment)
     while True:
         try:
             return process.wait()
