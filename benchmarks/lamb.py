@@ -3,14 +3,12 @@
 import math
 import time
 from dataclasses import replace
-from unittest import mock
 
 import torch
 
 from benchmarks.figures import Figure, Table
 from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
-from training.optimizer import quantisation
 from training.optimizer.lamb import Lamb
 from training.run.recipes import RECIPES
 
@@ -22,13 +20,8 @@ def run(quick: bool) -> Table:
     parameters = _parameters(8 if quick else 1)
     count = sum(parameter.numel() for parameter in parameters)
     figures = [Figure("parameters", count, "")]
-    for name, bits, has_library in (
-        ("32 bits", 32, True),
-        ("8 bits, bitsandbytes", 8, True),
-        ("8 bits, plain torch", 8, False),
-    ):
-        with mock.patch.object(quantisation, "has_bitsandbytes", lambda has=has_library: has):
-            state_bytes, seconds = _measure(parameters, bits)
+    for name, bits in (("32 bits", 32), ("8 bits, bitsandbytes", 8)):
+        state_bytes, seconds = _measure(parameters, bits)
         figures.append(Figure(f"{name}: states", state_bytes / count, "B per parameter"))
         figures.append(Figure(f"{name}: one update", seconds, "s"))
     title = f"LAMB on the CPU, {torch.get_num_threads()} threads (the fastest of {_STEPS} updates)"

@@ -115,7 +115,7 @@ def train(way: str, rounds: int) -> Outcome:
         host = Host(swarm, store, first.copy(), policy, clock=lambda: 0.0, judge=judge)
         peers: list[Any] = []
         for place, (learner, key) in enumerate(zip(learners, keys, strict=True)):
-            rest = (learner.compute, key, 1.0, recipe.optimizer.max_gradient_norm)
+            rest = (learner.compute, key, recipe.optimizer.max_gradient_norm)
             arguments = (swarm, first.copy(), learner.parameters, learner.optimizer, *rest)
             bad = place < count
             attack = turning(ATTACKS["times -10"])

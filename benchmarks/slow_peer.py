@@ -136,7 +136,6 @@ class Peer:
             allreduce_timeout=300.0,
             averaging_timeout=330.0,
             progress_refresh=(0.25, 2.0),
-            group_size=peers,
         )
         recipe = replace(self.recipe, swarm=swarm)
         self.network.run = run

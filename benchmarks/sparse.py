@@ -158,8 +158,8 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
             open_round = OpenRound(swarm, state)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(state.samples / samples)
-                peer.learn(trial.units, learner.clock)
-                peer.publish()
+                if peer.learn(trial.units, learner.clock) is not None:
+                    peer.publish()
             for sha256 in published(swarm.store, state.round):
                 open_round.offer(sha256)
             open_round.close(closer)

@@ -393,10 +393,10 @@ def ordered_parameters(model: torch.nn.Module, recipe: Recipe) -> list[torch.nn.
     return [p for group in lamb.parameter_groups(model, recipe) for p in group["params"]]
 
 
-def state_bytes(optimizer: SwarmOptimizer, wire_format: WireFormat) -> int:
+def state_bytes(optimizer: SwarmOptimizer) -> int:
     """Size of a whole training state on the wire."""
     _, tensors = dump_optimizer_state(optimizer.opt)
-    wire = exact_or_float16(WireCompression(wire_format, threshold=1))
+    wire = WireCompression(WireFormat.FLOAT16, threshold=1)
     return expected_bytes([*optimizer.state_averager.main_parameters, *tensors], wire)
 
 

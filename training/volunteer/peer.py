@@ -21,7 +21,6 @@ from training.averaging.optimizer import (
     state_bytes,
 )
 from training.averaging.state import are_sound
-from training.averaging.wire import WireFormat
 from training.data import streaming
 from training.data.ahead import BatchesAhead
 from training.model import build
@@ -57,14 +56,12 @@ class PeerOptions:
         name: how the volunteer appears among the contributors; empty: by the account's name.
         folder: where the identity, the backup and the status are kept.
         micro_batch_size: sequences computed at once; None: what fits, at most the recipe's.
-        wire_format: how tensors are sent.
     """
 
     name: str
     folder: Path
     endpoint: Endpoint = field(default_factory=Endpoint)
     micro_batch_size: int | None = None
-    wire_format: WireFormat = WireFormat.ADAPTIVE
 
 
 def join(kind: type["Device"], run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
@@ -174,11 +171,10 @@ class Volunteer(Device):
                 self.recipe,
                 self.model,
                 self.micro_batch_size,
-                options.wire_format,
-                self.recipe.swarm.delayed_step,
+                delayed_step=self.recipe.swarm.delayed_step,
             )
         self.contribution = Contribution(self.name)
-        size = state_bytes(self.optimizer, options.wire_format)
+        size = state_bytes(self.optimizer)
         self.reporter = Reporter(
             board,
             self.network,
