@@ -154,6 +154,7 @@ class Rehearsal:
         print(self.page.describe())
         print(f"logs:      {self.folder / 'logs'}")
         self._invite()
+        print(f"{self.options.peers} volunteers start; the first step follows", flush=True)
         self._look_on()
 
     def stop_all(self) -> None:
@@ -189,6 +190,7 @@ class Rehearsal:
 
     def _show_samples(self) -> None:
         """Show what the newest checkpoint makes of the prompts, as anybody could see it."""
+        print("loading the newest checkpoint", flush=True)
         from transformers.utils.logging import disable_progress_bar
 
         from training.model.language import continue_texts
