@@ -13,7 +13,7 @@ from torch.nn import functional
 from training.sparse import catching_up, closing, envelope, payload
 from training.sparse.catching_up import follow, join
 from training.sparse.closing import Closing, ClosingError, DivergedError
-from training.sparse.codec import encode
+from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.open_round import OpenRound
 from training.sparse.payload import PayloadError
@@ -274,5 +274,13 @@ def test_a_step_on_encoded_updates_has_the_same_bits(
     swarm: Swarm, closed: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no room for decoded updates, each is decoded when its turn comes."""
+    decoded = []
+
+    def read(content: bytes, layout: Layout) -> Update:
+        decoded.append(content)
+        return decode(content, layout)
+
     monkeypatch.setattr(closing, "HELD_BYTES", 0)
+    monkeypatch.setattr(closing, "decode", read)
     assert follow(swarm, FIRST).digest() == closed.end
+    assert len(decoded) == len(closed.taken) > 1, "none was held until then"
