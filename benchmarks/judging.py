@@ -109,8 +109,8 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             open_round = OpenRound(swarm, state, settings.largest_norm)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(number / rounds)
-                if peer.learn(trial.units, learner.clock) is not None:
-                    peer.publish()
+                peer.learn(trial.units, learner.clock)
+                peer.publish()
             for sha256 in published(swarm.store, number):
                 try:
                     open_round.offer(sha256)

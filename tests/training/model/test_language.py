@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -61,9 +62,16 @@ def test_first_weights_are_the_same_everywhere_and_survive_a_checkpoint(
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_one_layer_is_enough_to_warm_up(kind: str) -> None:
-    assert build.build_model(recipe_of(kind), 1).config.num_hidden_layers == 1
+def test_one_layer_is_enough_to_warm_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_model, layers = build.make_model, []
+
+    def make(config: PreTrainedConfig) -> PreTrainedModel:
+        layers.append(config.num_hidden_layers)
+        return make_model(config)
+
+    monkeypatch.setattr(build, "make_model", make)
     build.warm_up(recipe_of(kind), CPU)
+    assert layers == [1]
 
 
 @pytest.mark.parametrize(
