@@ -125,7 +125,8 @@ def _nursery() -> str:
     address = Path(tempfile.gettempdir(), f"nursery-{run}")
     with address.with_suffix(".lock").open("w") as lock, socket.socket(socket.AF_UNIX) as listening:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not address.exists():
+        if not _listens(address):
+            address.unlink(missing_ok=True)
             listening.bind(str(address))
             listening.listen()
             place = listening.fileno()
@@ -138,6 +139,12 @@ def _nursery() -> str:
                 check=True,
             )
     return str(address)
+
+
+def _listens(address: Path) -> bool:
+    """False where a run was killed that had this one's number, too."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(address)) == 0
 
 
 def _ask(**asked: object) -> int | None:

@@ -53,7 +53,9 @@ def main() -> int:
         except TimeoutError:
             continue
         with connection, connection.makefile("rw") as line:
-            asked = json.loads(line.readline())
+            if not (text := line.readline()):
+                continue  # somebody looks whether this listens
+            asked = json.loads(text)
             answer = _exit_status(asked["ended"]) if "ended" in asked else _fork(asked)
             if answer != 0 or "ended" in asked:
                 line.write(json.dumps(answer) + "\n")
