@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools.console import BuildError
+from tools.node import find_node
 from tools.styles import END, OURS, merge_styles
 
 LINKS = """<head>
@@ -13,7 +14,7 @@ LINKS = """<head>
   <link rel="stylesheet" href="{up}assets/stylesheets/palette.2c3d.min.css">
   <link rel="stylesheet" href="{up}assets/styles/site.css">
   <link rel="stylesheet" href="{up}assets/_mkdocstrings.css">
-</head>"""
+</head><a class="md-used"><i></i></a>"""
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def site(tmp_path: Path) -> Path:
         "assets/stylesheets/palette.2c3d.min.css": "i{}\n",
         "assets/_mkdocstrings.css": ".doc{}\n",
         OURS: f"p{{}}\n{END}site.css.map */",
-        f"{OURS}.map": json.dumps({"version": 3, "mappings": "AAAA"}),
+        f"{OURS}.map": json.dumps({"version": 3, "sources": [], "names": [], "mappings": "AAAA"}),
         "deep/page/index.html": LINKS.format(up="../../"),
         "index.html": LINKS.format(up=""),
     }
@@ -38,23 +39,33 @@ def site(tmp_path: Path) -> Path:
 def test_the_styles_of_theme_and_plugin_come_into_ours_in_the_order_of_the_links(
     site: Path,
 ) -> None:
-    merge_styles(site)
+    merge_styles(site, find_node())
     assert (site / OURS).read_text("utf-8") == (
         f"@charset \"UTF-8\";a{{b:url('data:,')}}\ni{{}}\np{{}}\n.doc{{}}\n{END}site.css.map */"
     )
     assert [path.name for path in site.rglob("*.css*")] == ["site.css", "site.css.map"]
 
 
+def test_what_no_page_and_no_script_uses_is_left_out(site: Path) -> None:
+    theme = ".md-used,.md-unused{color:var(--md-read)}.by-script{--md-read:0;--md-unread:0}.gone{}"
+    (site / "assets/stylesheets/main.0a1b.min.css").write_text(theme)
+    (site / "assets/page.js").write_text('body.classList.add("by-script")')
+    merge_styles(site, find_node())
+    styles = (site / OURS).read_text("utf-8")
+    assert styles.startswith(".md-used{color:var(--md-read)}.by-script{--md-read:0}")
+    assert "gone" not in styles
+
+
 @pytest.mark.parametrize("page", ["index.html", "deep/page/index.html"])
 def test_a_page_links_to_one_style_sheet(site: Path, page: str) -> None:
-    merge_styles(site)
+    merge_styles(site, find_node())
     text = (site / page).read_text("utf-8")
     assert text.count("stylesheet") == 1
     assert "assets/styles/site.css" in text
 
 
 def test_the_source_map_begins_where_our_styles_do(site: Path) -> None:
-    merge_styles(site)
+    merge_styles(site, find_node())
     mappings = json.loads((site / f"{OURS}.map").read_text("utf-8"))["mappings"]
     line = mappings.index("A")
     assert (site / OURS).read_text("utf-8").splitlines()[line] == "p{}"
@@ -64,10 +75,10 @@ def test_the_source_map_begins_where_our_styles_do(site: Path) -> None:
 def test_styles_that_name_other_files_end_the_build(site: Path, text: str) -> None:
     (site / "assets/stylesheets/palette.2c3d.min.css").write_text(text)
     with pytest.raises(BuildError, match="relative to themselves"):
-        merge_styles(site)
+        merge_styles(site, find_node())
 
 
 def test_a_missing_style_sheet_ends_the_build(site: Path) -> None:
     (site / "assets" / "_mkdocstrings.css").unlink()
     with pytest.raises(BuildError, match=r"_mkdocstrings\.css: must be one file"):
-        merge_styles(site)
+        merge_styles(site, find_node())

@@ -22,8 +22,8 @@ _STAMP = NODE_MODULES / ".complete"
 class Packages(enum.StrEnum):
     """Installed sets of packages from package.json; the value is shown in the terminal."""
 
-    SITE = "Pyodide, plotly.js and esbuild"
-    ALL = "Pyodide, plotly.js, esbuild and the tools of the tests and checks"
+    SITE = "Pyodide, plotly.js, esbuild and PurgeCSS"
+    ALL = "Pyodide, plotly.js, esbuild, PurgeCSS and the tools of the tests and checks"
 
 
 @dataclass(frozen=True)

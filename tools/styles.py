@@ -1,26 +1,31 @@
 """One style sheet for all pages: the theme's, then ours, then what MkDocs's plugin wrote.
 
 Each of them would hold up a page's first picture with a request of its own. What the theme has for
-other sites is left out, see unused_styles.py.
+other sites is left out by PurgeCSS, see purge.mjs.
 """
 
 import json
 import re
 from pathlib import Path
 
-from tools.console import BuildError
-from tools.unused_styles import readers_of, without_unread, without_unused, words_of
+from tools.console import BuildError, run
+from tools.node import Node
 
 # In the order in which a page links them; ours is the one that stays.
 THEMES = ("assets/stylesheets/main.*.min.css", "assets/stylesheets/palette.*.min.css")
 OURS = "assets/styles/site.css"
+PURGE = Path(__file__).with_name("purge.mjs")
 GENERATED = "assets/_mkdocstrings.css"
 END = "/*# sourceMappingURL="
 RELATIVE = re.compile(r"url\((?![\"']?data:)")
 
 
-def merge_styles(site: Path) -> None:
+def merge_styles(site: Path, node: Node) -> None:
     """Put the other style sheets of `site` before and behind ours, and link to it alone.
+
+    Args:
+        site: the built pages and their assets.
+        node: what runs PurgeCSS.
 
     Raises:
         BuildError: when one of them is not as expected.
@@ -28,6 +33,8 @@ def merge_styles(site: Path) -> None:
     before = [_only(site, pattern) for pattern in THEMES]
     behind = _only(site, GENERATED)
     styles = site / OURS
+    failure = "The theme's unused styles could not be left out."
+    run([node.node, PURGE, site, styles, behind, "--", *before], failure)
     ours, mark, end = styles.read_text("utf-8").rpartition(END)
     first = "".join(f"{path.read_text('utf-8').rstrip()}\n" for path in before)
     if RELATIVE.search(first):
@@ -35,8 +42,6 @@ def merge_styles(site: Path) -> None:
             "The theme's styles name files relative to themselves; see tools/styles.py."
         )
     behind_text = behind.read_text("utf-8")
-    first = without_unused(first, words_of(site))
-    first = without_unread(first, ours + behind_text + readers_of(site))
     styles.write_text(f"{first}{ours}{behind_text}{mark}{end}", "utf-8")
     _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
     merged = [*before, behind]

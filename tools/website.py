@@ -67,7 +67,7 @@ def build_site(to_publish: bool) -> Path:
         if not address:
             write_relative_sitemap(UNFINISHED)
         load_page_scripts(UNFINISHED)
-        merge_styles(UNFINISHED)
+        merge_styles(UNFINISHED, node)
         unnest_navigation(UNFINISHED)
         name_by_content(UNFINISHED, path_of(address))
         pin_inline_scripts(UNFINISHED)
