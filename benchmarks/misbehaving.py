@@ -61,7 +61,7 @@ class Signer(RSASignatureValidator):
         return True
 
 
-def poison(run: RunFile, options: peer.PeerOptions, stop: threading.Event) -> None:
+def poison(_: object, run: RunFile, options: peer.PeerOptions, stop: threading.Event) -> None:
     """Write bad records under every key of a run until `stop` is set."""
     setattr(Network, "make_validator", lambda network: Signer(network.key))  # noqa: B010
     with alone_in(options.folder):

@@ -3,12 +3,14 @@
 import json
 import threading
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from benchmarks import misbehaving
 from benchmarks.chaos import (
     BROKEN_SHARD,
     RECIPE,
@@ -24,6 +26,7 @@ from training.monitor.monitor import Monitor
 from training.rehearsal.command import RehearsalOptions
 from training.run.recipes import REHEARSAL, TINY, find_recipe
 from training.run.supervisor import COMMAND
+from training.volunteer import peer
 
 
 def test_one_shard_is_broken_and_the_others_are_as_they_were(tmp_path: Path) -> None:
@@ -36,6 +39,12 @@ def test_one_shard_is_broken_and_the_others_are_as_they_were(tmp_path: Path) -> 
     ]
     assert changed == [sorted(source.glob("*.parquet"))[BROKEN_SHARD].name]
     assert len(list(folder.glob("*.parquet"))) == len(list(source.glob("*.parquet")))
+
+
+def test_a_poisoner_is_started_as_a_volunteer_is() -> None:
+    volunteer, poisoner = (signature(each).parameters for each in (peer.join, misbehaving.poison))
+    assert list(poisoner)[1:] == list(volunteer)[1:]
+    assert len(poisoner) == len(volunteer)
 
 
 def test_losses_are_compared_at_the_same_step() -> None:
