@@ -114,6 +114,8 @@ class Bloom(CausalModel):
     tied: bool
 
     before = ("words", "first_norm")
+    names_inside = ("transformer", "word_embeddings", "h", "ln_f")
+    once = ("word_embeddings_layernorm",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_reversible_class = False
@@ -199,6 +201,7 @@ class Mpt(CausalModel):
     layers: HoldingStack[MptBlock]
     tied: bool
 
+    names_inside = ("transformer", "wte", "blocks", "norm_f")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_dropout = False

@@ -66,7 +66,6 @@ class Decoder(CausalModel):
         norms_before: whether norms stand before attention and feed-forward layers.
         norms_after: whether norms stand after them.
         drops_branches: whether what they add passes a dropout.
-        scales_logits: whether logits are multiplied by a number.
     """
 
     tokens: Embedding
@@ -98,7 +97,6 @@ class Decoder(CausalModel):
     norms_before: ClassVar[bool] = True
     norms_after: ClassVar[bool] = False
     drops_branches: ClassVar[bool] = False
-    scales_logits: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)

@@ -146,6 +146,7 @@ class Falcon(Decoder):
 
     layers: HoldingStack[FalconBlock]
 
+    names_inside = ("transformer", "word_embeddings", "h", "ln_f")
     whole_layers = NO_SHARES
     has_attention_core = False
     norm_class = LayerNorm

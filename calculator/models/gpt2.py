@@ -112,8 +112,8 @@ class GPT2(CausalModel):
     )
     layers_get_mask = True
     before = ("tokens", "positions")
-    has_positions = True
     names_inside = ("transformer", "wte", "h", "ln_f")
+    positions_inside, once = "wpe", ("drop",)
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)

@@ -190,6 +190,8 @@ class NeoXBlock(Block):
 class GPTNeoX(PartialDecoder):
     """GPT-NeoX, whose output layer has weights of its own by default."""
 
+    names_inside = ("gpt_neox", "embed_in", "layers", "final_layer_norm")
+    once = ("emb_dropout",)
     turned = ("rotary_pct", 0.25)
     dropouts = ("hidden_dropout", "attention_dropout")
     side_by_side = "use_parallel_residual"
@@ -222,6 +224,8 @@ class PhiBlock(Block):
 class Phi(PartialDecoder):
     """Phi, whose output layer has a bias."""
 
+    names_inside = ("model", "embed_tokens", "layers", "final_layernorm")
+    once = ("embed_dropout",)
     turned = ("partial_rotary_factor", 0.5)
     dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
     side_by_side = ALWAYS

@@ -167,6 +167,8 @@ class GPTJ(CausalModel):
     norm: LayerNorm
     tied: bool
 
+    names_inside = ("transformer", "wte", "h", "ln_f")
+    once = ("drop",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 

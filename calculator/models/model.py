@@ -244,16 +244,20 @@ class CausalModel(LanguageModel, ABC):
         is_last: whether it has the latter.
         names_inside: names of the class's own base model, and in that of token embeddings, layers
             and last norm, by which a pipeline's program cuts it.
-        has_positions: whether its class adds learned positions to the embeddings.
+        positions_inside: name of the module of learned positions, where the class adds them.
+        once: names of what else only the first stage does, before the layers.
         has_multipliers: whether it multiplies embeddings and divides logits by numbers.
+        scales_logits: whether it multiplies or divides logits by a number.
     """
 
     before: ClassVar[tuple[str, ...]] = ("tokens",)
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
-    has_positions: ClassVar[bool] = False
+    positions_inside: ClassVar[str] = ""
+    once: ClassVar[tuple[str, ...]] = ()
     reads_other_layers: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = False
+    scales_logits: ClassVar[bool] = False
     names_inside: ClassVar[tuple[str, str, str, str]] = ("model", "embed_tokens", "layers", "norm")
 
     def walk(self) -> Counted:

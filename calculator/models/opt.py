@@ -82,6 +82,9 @@ class OPT(CausalModel):
     tied: bool
 
     before = ("words", "positions", "inward")
+    after = ("norm", "outward", "head")
+    names_inside = ("model.decoder", "embed_tokens", "layers", "final_layer_norm")
+    positions_inside = "embed_positions"
     has_reversible_class = False
 
     def __post_init__(self) -> None:
@@ -144,6 +147,6 @@ class OPT(CausalModel):
         if self.norm is not None:
             x = self.ended(self.norm, x)
         if self.outward is not None:
-            x = self.outward(x)
+            x = self.ended(self.outward, x)
         del ones, embedded, placed
         return x

@@ -86,18 +86,23 @@ def _kind(architecture: Architecture) -> type[CausalModel]:
 
 def _done_before(architecture: Architecture) -> Iterable[str]:
     """Leave out what a later stage's base model would do again to what it receives."""
-    if _kind(architecture).has_positions:
-        yield "base.wpe, base.drop = NoPositions(), torch.nn.Identity()"
-    if _kind(architecture).has_multipliers:
+    kind = _kind(architecture)
+    if kind.positions_inside:
+        yield f"base.{kind.positions_inside} = NoPositions()"
+    for name in kind.once:
+        yield f"base.{name} = torch.nn.Identity()"
+    if "word_size" in architecture.numbers:  # OPT's; None in most
+        yield "base.project_in = None"
+    if kind.has_multipliers:
         yield "base.embedding_multiplier = 1.0"
 
 
 def _no_positions(architecture: Architecture, plan: Plan) -> Iterable[str]:
     """A module in the place of learned positions, which the first stage adds."""
-    if not _kind(architecture).has_positions:
+    if not _kind(architecture).positions_inside:
         return ()
     zero = f"torch.zeros((), dtype={weight_type(plan)}, device=positions.device)"
-    methods = ("def forward(self, positions):", f"{INDENT}return {zero}")
+    methods = ("def forward(self, positions, *_, **__):", f"{INDENT}return {zero}")
     return ("class NoPositions(torch.nn.Module):", *indented(methods), "", "")
 
 
@@ -120,7 +125,7 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
             'base.has_sliding_layers = "sliding_attention" in kinds',
         )
     inner, tokens, layers, norm = _kind(architecture).names_inside
-    is_scaled = _kind(architecture).has_multipliers
+    logits, numbers = _logits(architecture)
     made = (
         "super().__init__()",
         "self.place = place",
@@ -134,11 +139,11 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
         *indented(_done_before(architecture)),
         "if not self.is_last:",
         f"{INDENT}base.{norm} = torch.nn.Identity()",
+        *((f"{INDENT}base.project_out = None",) if "word_size" in architecture.numbers else ()),
         "self.base = base",
-        "self.head = model.lm_head if self.is_last else None",
-        *(("self.scaling = model.config.logits_scaling",) if is_scaled else ()),
+        "self.head = model.get_output_embeddings() if self.is_last else None",
+        *(f"self.{name} = model.config.{key}" for name, key in numbers),
     )
-    logits = "self.head(hidden) / self.scaling" if is_scaled else "self.head(hidden)"
     run = (
         'given = {"input_ids": x} if self.is_first else {"inputs_embeds": x}',
         *_autocast(
@@ -157,6 +162,19 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
         *indented(run),
     )
     return ("class Stage(torch.nn.Module):", *indented(methods))
+
+
+def _logits(architecture: Architecture) -> tuple[str, list[tuple[str, str]]]:
+    """The last stage's logits, and what they take from the model's config: name and key."""
+    kind, logits, numbers = _kind(architecture), "self.head(hidden)", []
+    if kind.has_multipliers:
+        logits, numbers = f"{logits} / self.scaling", [("scaling", "logits_scaling")]
+    elif kind.scales_logits:
+        logits, numbers = f"{logits} * self.scale", [("scale", "logit_scale")]
+    if architecture.has("final"):
+        logits = f"torch.tanh({logits} / self.cap) * self.cap"
+        numbers.append(("cap", "final_logit_softcapping"))
+    return logits, numbers
 
 
 def _loss(plan: Plan) -> Iterable[str]:

@@ -1,5 +1,6 @@
 """Programs that `calculator.program` writes, run in the process of the measurer."""
 
+import copy
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, redirect_stdout
@@ -32,6 +33,8 @@ from validation.ranks import Ranks, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
 
+LARGE = 1e3  # so that what caps logits changes them
+
 
 def origin_in(configuration: Configuration, hub: str = "") -> Origin:
     """The configuration's model: from its values, or from a folder in place of the Hub."""
@@ -63,6 +66,27 @@ def counted_peak(words: str) -> dict[str, int]:
             stack.enter_context(patch(target, replacement))
         exec(compile(text, "program", "exec"), {"__name__": "__main__"})
         return {"program": allocator.highest(), "estimate": peak}
+
+
+def stages_apart(words: str) -> dict[str, float]:
+    """How far the logits of a program's stages, one after the other, are from the whole model's."""
+    configuration = parse(words.split())
+    plan = configuration.resolved
+    task: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
+    whole = task.model.eval()
+    with torch.no_grad():
+        whole.get_output_embeddings().weight.mul_(LARGE)
+    text = write_program(origin_in(configuration), configuration.plan)
+    names: dict[str, Any] = {"torch": torch}
+    first = "class NoPositions(" if "NoPositions" in text else "class Stage("
+    exec(text[text.index(first) : text.index("loss_function, classes")], names)
+    tokens = torch.randint(configuration.architecture.vocabulary_size, (2, 16))
+    with torch.no_grad():
+        expected = whole(tokens).logits
+        found = tokens
+        for place in range(plan.all_stages):
+            found = names["Stage"](copy.deepcopy(whole), place)(found)
+    return {"apart": float((found - expected).abs().max() / expected.abs().max())}
 
 
 def _fullest(architecture: Architecture, plan: Plan) -> int:

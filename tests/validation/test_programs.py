@@ -66,6 +66,8 @@ SCALARS = 3 * 512
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule interleaved --pipeline-stages 3",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --tied-embeddings",
+        f"{CONFIGS}/bloom.json {SMALL} --pipeline-parallel 2 --accumulation 2",
+        f"{CONFIGS}/gpt_neox.json {SMALL} --pipeline-parallel 2 --accumulation 2",
         f"{CONFIGS}/granite.json {SMALL} --pipeline-parallel 2 --accumulation 3 --lora 8 "
         "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
@@ -368,6 +370,15 @@ def test_trainer_trains_as_the_plan_says(
     assert found["steps"] == 3
     assert found["changed"] > 0
     assert {name: found[name] for name in more} == more
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["bloom", "codegen", "cohere2", "falcon", "gemma2", "gpt_neox", "granite", "mpt", "opt", "phi"],
+)
+def test_stages_make_the_logits_of_the_whole_model(measure: Ask, kind: str) -> None:
+    words = "--sequence-length 16 --precision fp32 --pipeline-parallel 2 --accumulation 2"
+    assert measure(f"call stages_apart {CONFIGS}/{kind}.json {words}")["apart"] < 1e-5
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
