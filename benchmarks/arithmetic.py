@@ -24,6 +24,7 @@ _ROUNDS = 3  # the fastest counts: what else the machine does only ever adds tim
 def run(quick: bool) -> Table:
     """Count a training step on one sequence, and time each kind of attention by each kernel."""
     config = config_of(PAPER)
+    assert isinstance(config, TextToImageConfig)
     figures = [
         Figure("executed, whole masks", executed_flops(config, in_lines=False) / 1e12, "TFLOP"),
         Figure("executed, line by line", executed_flops(config, in_lines=True) / 1e12, "TFLOP"),
@@ -49,7 +50,8 @@ def executed_flops(config: TextToImageConfig, in_lines: bool) -> int:
         codes = torch.ones(1, config.layout.image_length, dtype=torch.long)
     if in_lines:
         model.attend_in_lines()
-    with _Counter() as counter:
+    counter = _Counter()
+    with counter:
         model(words, codes).loss.backward()
     return counter.flops
 
@@ -60,7 +62,9 @@ class _Counter(TorchDispatchMode):
     PyTorch's own counter follows modules by hooks, which reversible layers do not get along with.
     """
 
-    flops = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count it."""
@@ -99,7 +103,8 @@ def attention_seconds(
     parts = torch.randn(shape, requires_grad=True)
 
     def once() -> None:
-        mixed = attend(*parts.unbind(0), kind, config.layout, config.convolution_kernel, kernel)
+        query, key, value = parts.unbind(0)
+        mixed = attend(query, key, value, kind, config.layout, config.convolution_kernel, kernel)
         mixed.sum().backward()
 
     once()  # makes the tables

@@ -56,6 +56,7 @@ def returning_visit(profile: Path) -> Iterator[Visit]:
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=str(find_chromium()), args=list(FLAGS)
         )
+        assert context.browser is not None
         try:
             yield Visit(context.browser, context.pages[0])
         finally:

@@ -6,6 +6,7 @@ and groups that never change.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.figures import Figure, Table
@@ -29,9 +30,9 @@ def run(quick: bool) -> Table:
             Figure(f"{count:,} peers: largest group", sizes[-1], "peers"),
         ]
         ways: dict[str, Callable[[str], Any]] = {
-            "one group": lambda _name, count=count: _lots(count, "all", 0),
-            "drawn again": lambda name, count=count, bits=bits: _lots(count, name, bits),
-            "never changed": lambda _name, count=count, bits=bits: _lots(count, "once", bits),
+            "one group": _always(_lots(count, "all", 0)),
+            "drawn again": partial(_lots, count, bits=bits),
+            "never changed": _always(_lots(count, "once", bits)),
         }
         for title, lots in ways.items():
             apart, error = _train(count, lots)
@@ -50,6 +51,11 @@ def _lots(count: int, round_name: str, bits: int) -> Any:
 
     lots = (group_of(f"peer {number}", round_name, bits) or "0" for number in range(count))
     return np.fromiter((int(lot, 2) for lot in lots), int, count)
+
+
+def _always(lots: Any) -> Callable[[str], Any]:
+    """The same groups in every round."""
+    return lambda _round: lots
 
 
 def _sizes(count: int, bits: int) -> list[int]:

@@ -8,6 +8,7 @@ import torch
 
 from benchmarks.figures import Figure, Table
 from training.model.build import config_of
+from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 from training.optimizer.lamb import Lamb
 from training.run.recipes import RECIPES
@@ -29,8 +30,10 @@ def run(quick: bool) -> Table:
 
 
 def _parameters(every: int) -> list[torch.nn.Parameter]:
+    config = config_of(RECIPES["paper"])
+    assert isinstance(config, TextToImageConfig)
     with torch.device("meta"):
-        model = TextToImageTransformer(config_of(RECIPES["paper"]))
+        model = TextToImageTransformer(config)
     chosen = list(model.parameters())[::every]
     return [torch.nn.Parameter(torch.randn(parameter.shape) * 0.02) for parameter in chosen]
 

@@ -70,6 +70,8 @@ def train(job: tuple[Trial | None, bool, int, int]) -> float:
 
 def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
     """The loss after rounds of local steps, whose updates travel as in a run."""
+    import torch
+
     from training.sparse.codec import decode
     from training.sparse.feedback import ErrorFeedback
     from training.sparse.layout import Layout
@@ -100,8 +102,8 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
             contributions.append(Contribution(drift.samples, update))
         if one_file:
             total = sum(one.samples for one in contributions)
-            mean = sum(one.update.dense(layout.elements) * one.samples for one in contributions)
-            update = decode(common.offer(mean / total), layout)
+            parts = [one.update.dense(layout.elements) * one.samples for one in contributions]
+            update = decode(common.offer(torch.stack(parts).sum(0) / total), layout)
             common.settle(was_taken=True)
             contributions = [Contribution(total, update)]
         state.step(contributions, settings)

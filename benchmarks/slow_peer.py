@@ -25,7 +25,7 @@ from training.model.build import build_model
 from training.network import traffic
 from training.network.connection import Endpoint, Identity, Network
 from training.records.validator import RecordValidator
-from training.run.recipes import RECIPES, Recipe
+from training.run.recipes import RECIPES, ModelSettings, Recipe
 
 FORMATS = {8: WireFormat.ADAPTIVE, 16: WireFormat.FLOAT16, 32: WireFormat.EXACT}
 GROUP_SECONDS = 240.0  # longest wait for a group
@@ -37,6 +37,7 @@ def make_recipe(name: str) -> Recipe:
     paper = RECIPES["paper"]
     if name != "slow":
         return RECIPES[name]
+    assert isinstance(paper.model, ModelSettings)
     model = replace(
         paper.model,
         text_vocabulary_size=4096,

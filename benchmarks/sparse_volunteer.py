@@ -12,7 +12,7 @@ import json
 import sys
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +29,7 @@ from training.access.signatures import PeerKey
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
 from training.sparse import closing, payload
+from training.sparse.answers import Begun
 from training.sparse.layout import PLACE_BITS, VALUE_BITS, Layout
 from training.sparse.packing import pack
 from training.sparse.peer import Peer
@@ -48,10 +49,10 @@ class TimedStore(WebStore):
 
     downloading = 0.0
 
-    def _ask(self, path: str, most_bytes: int) -> bytes | None:
+    def _ask(self, path: str, most_bytes: int, begun: Begun | None = None) -> bytes | None:
         began = time.perf_counter()
         try:
-            return super()._ask(path, most_bytes)
+            return super()._ask(path, most_bytes, begun)
         finally:
             self.downloading += time.perf_counter() - began
 
@@ -76,13 +77,13 @@ class Volunteer(RoundsVolunteer):
         self.swarm = Swarm(RUN, layout, self.store, {options["closer"]}, OUTER)
         self._key = RSAPrivateKey()
         self._losses = []
-        self.seconds: Counter[str] = Counter()
-        self.worked: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.worked: dict[str, float] = defaultdict(float)
         self._downloaded = 0.0
         self.reporter = RoundsReporter(self.board, self.store, RUN, self._key, "volunteer")
         sizes = layout.sizes if options["whole"] else (1,)
         self._parameters = [torch.nn.Parameter(torch.zeros(size)) for size in sizes]
-        self._optimizer = torch.optim.SGD(self._parameters, lr=1.0)
+        self._optimizer = torch.optim.SGD(self._parameters, lr=1.0)  # type: ignore[assignment]
         self.peer: Any
         if options["whole"]:
             self.peer = Peer(

@@ -6,6 +6,7 @@ The run is the recipe `sparse` on this machine, so all of them share its process
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser
@@ -92,6 +93,10 @@ def _kept(made: Run) -> tuple[int, int]:
     return sum(one.steps for one in made.monitor.books.contributors() if one.name in TABS), taken
 
 
+def _has_reached(made: Run, samples: int) -> bool:
+    return bool(made.monitor.host.state.samples >= samples)
+
+
 def _losses(
     made: Run, looks: tuple[int, ...], wait: Callable[[], object] = lambda: time.sleep(0.1)
 ) -> list[tuple[float, int]]:
@@ -99,7 +104,7 @@ def _losses(
     batches = HeldBatches(SPARSE, made.data, HELD, secret=SECRET)
     losses = []
     for look in looks:
-        _until(lambda look=look: made.monitor.host.state.samples >= look, wait)
+        _until(partial(_has_reached, made, look), wait)
         rounds, weights = made.monitor.host.state.round, made.monitor.host.state.weights.clone()
         losses.append((sum(batches(0, weights)) * SEQUENCES / HELD, rounds))
     return losses

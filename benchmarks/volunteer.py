@@ -68,7 +68,7 @@ def slow_down() -> None:
             stop.wait(PAUSE_SECONDS)
             yield batch
 
-    peer.Volunteer._batches = pausing  # type: ignore[method-assign]
+    peer.Volunteer._batches = pausing  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.figures import Figure, Table
 
@@ -31,7 +32,7 @@ def run(quick: bool) -> Table:
         second = Network("wire", Identity.read(Path(folder) / "2"), first.addresses(), local)
         for wire_format in formats:
             wire = WireCompression(wire_format, recipe.swarm.compression_threshold)
-            averagers = []
+            averagers: list[Any] = []
             for network in (first, second):
                 torch.manual_seed(len(averagers))
                 for parameter in parameters:

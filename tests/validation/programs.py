@@ -69,7 +69,7 @@ def counted_peak(words: str) -> dict[str, int]:
 
 
 def stages_apart(words: str) -> dict[str, float]:
-    """How far the logits of a program's stages, one after the other, are from the whole model's."""
+    """The largest gap between the logits of a program's stages and those of the whole model."""
     configuration = parse(words.split())
     plan = configuration.resolved
     task: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")

@@ -4,6 +4,7 @@ Most bytes are in a few large tensors, where 8 bits cost little precision; norms
 small and keep 16. Whole numbers, such as an optimizer's 8-bit states, are sent unchanged.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import torch
@@ -50,7 +51,7 @@ class WireCompression(AdaptiveCompressionBase):
 _COMPRESSIBLE = (torch.float32, torch.float64, torch.float16)
 
 
-def expected_bytes(tensors: list[torch.Tensor], compression: WireCompression) -> int:
+def expected_bytes(tensors: Sequence[torch.Tensor], compression: WireCompression) -> int:
     """Bytes of one copy of `tensors` on the wire, without the few bytes around each part."""
     total = 0.0
     for tensor in tensors:
