@@ -12,8 +12,6 @@ from calculator.plan import Plan
 from calculator.presets import FIELD, beside, plan_with, preset_named, preset_of
 from calculator.units import GiB
 
-# what the page opens with; an address with choices of its own never means this
-OPENING: Final = {"model": "Qwen/Qwen3-8B", "gpu": "t4", "preset": "qlora"}
 # of an address that names none
 DEFAULT_MODEL: Final = "gpt2-l"
 DEFAULT_GPU: Final = "t4"

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page
 
 from calculator.options import Option
-from calculator.page.states import OPENING
 from calculator.plan import Plan
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]

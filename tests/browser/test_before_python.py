@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from calculator.page.states import OPENING
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import (
     Visit,
     Visitor,

@@ -7,10 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from calculator.catalog import MODELS, find_gpu, find_model
-from calculator.page.states import OPENING
 from calculator.plan import Plan
 from calculator.planner.largest import largest_batch
-from templates.pages.calculator.context import SLIDERS, names_in_other_libraries
+from templates.pages.calculator.context import OPENING, SLIDERS, names_in_other_libraries
 from tests.browser.visits import (
     Visitor,
     advised,

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from calculator.page.states import OPENING
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, python_answers, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from calculator.catalog import GPUS, MODELS
-from calculator.page.states import OPENING
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 from tools.versions import folder_of
 

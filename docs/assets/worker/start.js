@@ -74,24 +74,15 @@ export function open(python) {
 }
 
 /**
- * Import `calculator` and answer what its page opens with, so that this need not be done again.
- * Nothing of the page is in the memory then, nor any object of JavaScript's.
+ * Import `calculator` and answer once, so that this need not be done again. Nothing of the page is
+ * in the memory then, nor any object of JavaScript's.
  *
  * @param {any} python
  */
 export function warm(python) {
   python.runPython(FIND);
-  answerOpening(python);
-  python.runPython("import gc; gc.collect()");
+  python.runPython(WARM);
 }
-
-/**
- * The answer to what the calculator's page opens with.
- *
- * @param {any} python
- * @returns {string}
- */
-export const answerOpening = (python) => python.runPython(OPENING);
 
 const FIND = `
 import sys
@@ -105,11 +96,12 @@ if "${CALCULATOR}" not in sys.path:
         install("${CALCULATOR}")
 `;
 
-const OPENING = `
-import json
-from calculator.page.states import OPENING
+const WARM = `
+import gc
 from calculator.protocol import handle
-handle(json.dumps({"id": 0, "method": "answer", "params": OPENING}))
+handle('{"id": 0, "method": "answer", "params": {}}')
+del handle
+gc.collect()
 `;
 
 // The library that Python starts from holds what is imported. Should a module that was left out be

@@ -16,7 +16,7 @@ from calculator.doors.file import KINDS, LARGEST
 from calculator.doors.formats import TABLES, keys_of
 from calculator.groups import ELSEWHERE
 from calculator.options import Option
-from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL, OPENING
+from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
 from calculator.plan import Plan
 from calculator.planner import job
 from calculator.presets import FIELDS, Preset
@@ -134,6 +134,8 @@ def newest_first() -> dict[str, list[Architecture]]:
     return {title: found[title] for title in dict.fromkeys((*NEWEST, *found))}
 
 
+# What the page opens with; an address with choices of its own never means this.
+OPENING: Final = {"model": "Qwen/Qwen3-8B", "gpu": "t4", "preset": "qlora"}
 # A model of each of the paper's six families, one click away.
 FAMILIES: Final = ("bert-large", "t5-large", "gpt2-l", "gpt3-xl", "gpt-j-6b", "dalle-together")
 
