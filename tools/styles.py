@@ -1,7 +1,7 @@
 """One style sheet for all pages: the theme's, then ours, then what MkDocs's plugin wrote.
 
-Each of them would hold up a page's first picture with a request of its own. What the theme has for
-other sites is left out by PurgeCSS, see purge.mjs.
+Each of them would hold up a page's first picture with a request of its own. PurgeCSS removes what
+only other sites need of the theme's (purge.mjs).
 """
 
 import json
@@ -33,7 +33,7 @@ def merge_styles(site: Path, node: Node) -> None:
     before = [_only(site, pattern) for pattern in THEMES]
     behind = _only(site, GENERATED)
     styles = site / OURS
-    failure = "The theme's unused styles could not be left out."
+    failure = "PurgeCSS could not remove the theme's unused styles."
     run([node.node, PURGE, site, styles, behind, "--", *before], failure)
     ours, mark, end = styles.read_text("utf-8").rpartition(END)
     first = "".join(f"{path.read_text('utf-8').rstrip()}\n" for path in before)

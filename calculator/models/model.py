@@ -246,6 +246,7 @@ class CausalModel(LanguageModel, ABC):
             and last norm, by which a pipeline's program cuts it.
         positions_inside: name of the module of learned positions, where the class adds them.
         once: names of what else only the first stage does, before the layers.
+        last: names of what else only the last stage does, after the norm.
         has_multipliers: whether it multiplies embeddings and divides logits by numbers.
         scales_logits: whether it multiplies or divides logits by a number.
     """
@@ -255,6 +256,7 @@ class CausalModel(LanguageModel, ABC):
     is_first = is_last = True
     positions_inside: ClassVar[str] = ""
     once: ClassVar[tuple[str, ...]] = ()
+    last: ClassVar[tuple[str, ...]] = ()
     reads_other_layers: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = False
     scales_logits: ClassVar[bool] = False

@@ -84,7 +84,7 @@ class OPT(CausalModel):
     before = ("words", "positions", "inward")
     after = ("norm", "outward", "head")
     names_inside = ("model.decoder", "embed_tokens", "layers", "final_layer_norm")
-    positions_inside = "embed_positions"
+    positions_inside, once, last = "embed_positions", ("project_in",), ("project_out",)
     has_reversible_class = False
 
     def __post_init__(self) -> None:

@@ -91,8 +91,6 @@ def _done_before(architecture: Architecture) -> Iterable[str]:
         yield f"base.{kind.positions_inside} = NoPositions()"
     for name in kind.once:
         yield f"base.{name} = torch.nn.Identity()"
-    if "word_size" in architecture.numbers:  # OPT's; None in most
-        yield "base.project_in = None"
     if kind.has_multipliers:
         yield "base.embedding_multiplier = 1.0"
 
@@ -124,7 +122,8 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
             "base.config.layer_types = kinds",
             'base.has_sliding_layers = "sliding_attention" in kinds',
         )
-    inner, tokens, layers, norm = _kind(architecture).names_inside
+    kind = _kind(architecture)
+    inner, tokens, layers, norm = kind.names_inside
     logits, numbers = _logits(architecture)
     made = (
         "super().__init__()",
@@ -138,8 +137,7 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
         f"{INDENT}base.{tokens} = None",
         *indented(_done_before(architecture)),
         "if not self.is_last:",
-        f"{INDENT}base.{norm} = torch.nn.Identity()",
-        *((f"{INDENT}base.project_out = None",) if "word_size" in architecture.numbers else ()),
+        *(f"{INDENT}base.{name} = torch.nn.Identity()" for name in (norm, *kind.last)),
         "self.base = base",
         "self.head = model.get_output_embeddings() if self.is_last else None",
         *(f"self.{name} = model.config.{key}" for name, key in numbers),

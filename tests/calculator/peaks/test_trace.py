@@ -38,7 +38,7 @@ DEEP: list[tuple[str, dict[str, object]]] = [
 
 
 def check(case: Case) -> None:
-    """A step with layers left out has the peaks of one whose layers are all on the tape."""
+    """Leaving layers off the tape does not change the peaks of a step."""
     static = case.report.phases[Phase.UPDATE]
     exists = static.gradients if case.plan.accumulation > 1 else 0
     always = static.weights + static.optimizer + exists
