@@ -9,13 +9,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TextIO
 
-from training.doctor.examination import JOINABLE, SECONDS, examine, examine_machine, name_of
+from training.doctor.examination import JOINABLE, examine, examine_machine, name_of
 from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
 from training.doctor.setup import Setup
 from training.run import supervisor
+from training.run.patience import told
 from training.run.runfile import RunFile
 
 LONGEST_SECONDS = 120.0  # imports on a slow disk included
@@ -30,8 +32,6 @@ def run(run_file: RunFile | None, folder: Path, options: argparse.Namespace) -> 
     """
     logging.disable(logging.CRITICAL)  # the findings say in words what libraries would log
     began = time.monotonic()
-    if not options.json:
-        print(f"checking, for up to {SECONDS:.0f} s", file=sys.stderr, flush=True)
     setup = Setup(
         run=run_file or RunFile(name_of(JOINABLE[0]), JOINABLE[0]),
         folder=folder,
@@ -41,7 +41,9 @@ def run(run_file: RunFile | None, folder: Path, options: argparse.Namespace) -> 
         reachable=not options.behind_firewall,
         micro_batch=options.micro_batch,
     )
-    findings = examine(setup) if run_file else examine_machine(setup)
+    telling = nullcontext() if options.json else told("checking", sys.stderr)
+    with telling:
+        findings = examine(setup) if run_file else examine_machine(setup)
     verdict = worst(findings)
     if options.json:
         report = {
@@ -102,8 +104,8 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     Raises:
         NotFitError: if there is a problem that waiting does not fix.
     """
-    print(f"doctor: checking this machine and the run, for up to {SECONDS:.0f} s", flush=True)
-    findings = _ask([options.run, *_place(options, folder)])
+    with told("doctor: checking this machine and the run"):
+        findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
         print("doctor: this machine was too busy to answer; joining without it", flush=True)
         return []

@@ -20,6 +20,7 @@ from training.authority.keys import read_key
 from training.monitor.live_page import SITE, LivePage
 from training.run import atomic, status
 from training.run.live import LiveFolder
+from training.run.patience import told
 from training.run.runfile import RunFile
 from training.run.supervisor import COMMAND, Worker, supervise
 
@@ -71,8 +72,9 @@ def host(run: RunFile, options: HostOptions, stop: threading.Event) -> int:
         _watch(run, options, workers["monitor"], page, stop)
     finally:
         stop.set()
-        for thread in threads:
-            thread.join()
+        with told("ending the monitor"):
+            for thread in threads:
+                thread.join()
         page.close()
     if LiveFolder(options.live).is_finished():
         print("the run is over", flush=True)
@@ -115,6 +117,7 @@ def _watch(
     atomic.write_bytes(sent, complete.to_toml().encode())
     print(page.describe())
     print(f"join from another terminal: python -m training join {shlex.quote(str(sent))}")
+    print("  (each further volunteer on this machine needs a --folder of its own)")
     print(f"send to volunteers: {sent}; they type: python -m training join run.toml")
     if (template := next(filter(Path.is_file, NOTEBOOKS), None)) is not None:
         notebook = sent.with_name("join.ipynb")

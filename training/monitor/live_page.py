@@ -46,7 +46,8 @@ class LivePage:
         """A line for the terminal."""
         if self.has_page:
             return f"live page: {self.address}"
-        return f"live data: {self.address} (`python3 build.py build` makes the page that shows it)"
+        how = "`python3 build.py build` in the source makes the page; start this there"
+        return f"live data: {self.address}run.json (to see it as a page: {how})"
 
     def close(self) -> None:
         """End the server."""

@@ -7,13 +7,16 @@ Source: Esser et al. 2021, arXiv:2012.09841.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from diffusers import VQModel
 from PIL import Image
 
 from calculator.errors import InputError
+
+if TYPE_CHECKING:  # it takes seconds to import, and most who import this draw nothing
+    from diffusers import VQModel
 
 SHAPES_FOLDER = Path(__file__).parents[1] / "shapes" / "codes"
 
@@ -21,7 +24,7 @@ SHAPES_FOLDER = Path(__file__).parents[1] / "shapes" / "codes"
 class CodeModel:
     """A VQ-GAN that encodes pictures into codes and decodes codes into pictures."""
 
-    def __init__(self, model: VQModel, device: torch.device | str = "cpu") -> None:
+    def __init__(self, model: "VQModel", device: torch.device | str = "cpu") -> None:
         self.model = model.eval().requires_grad_(False).to(device)
         self.device = torch.device(device)
 
@@ -36,6 +39,8 @@ class CodeModel:
         Raises:
             InputError: no VQModel is found there.
         """
+        from diffusers import VQModel
+
         folder: str | Path = SHAPES_FOLDER if str(source) == "shapes" else source
         reasons = []
         for subfolder in (None, "vqvae", "vqmodel"):

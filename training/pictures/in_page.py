@@ -6,10 +6,9 @@ docs/assets/drawing/ reads it, and computes what this model is made of: nothing 
 """
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from diffusers import VQModel
 from safetensors.torch import save
 from transformers import PreTrainedModel
 
@@ -17,6 +16,9 @@ from training.model.transformer import TextToImageTransformer
 from training.pictures.codes import CodeModel
 from training.run.recipes import Recipe
 from training.shapes.samples import WORDS
+
+if TYPE_CHECKING:
+    from diffusers import VQModel
 
 # Of the transformer and the decoder together: a file of at most 4 MB, and about a tenth of a
 # second for each picture of the rehearsal's 0.46 million.
@@ -86,7 +88,7 @@ def shape_of(model: TextToImageTransformer) -> dict[str, Any]:
     }
 
 
-def decoder_of(codes: VQModel) -> dict[str, torch.Tensor]:
+def decoder_of(codes: "VQModel") -> dict[str, torch.Tensor]:
     """The tensors that turn codes into pixels, by the names that the page reads."""
     return {
         f"codes.{name}": tensor
@@ -95,7 +97,7 @@ def decoder_of(codes: VQModel) -> dict[str, torch.Tensor]:
     }
 
 
-def describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> dict[str, Any]:
+def describe(model: TextToImageTransformer, codes: "VQModel", recipe: Recipe) -> dict[str, Any]:
     """The facts that the page's scripts need beside the weights."""
     settings = recipe.generation
     return {
@@ -117,7 +119,7 @@ def describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> d
     }
 
 
-def _is_known(codes: VQModel) -> bool:
+def _is_known(codes: "VQModel") -> bool:
     fields = codes.config
     plain = all(getattr(fields, name) == value for name, value in _KNOWN_DECODER.items())
     blocks = set(fields.up_block_types) == {"UpDecoderBlock2D"}

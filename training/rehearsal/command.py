@@ -25,6 +25,7 @@ from training.monitor.hosting import describe
 from training.monitor.live_page import LivePage
 from training.run import atomic, recipes, status, supervisor
 from training.run.live import LiveFolder
+from training.run.patience import told
 from training.run.recipes import LanguageSettings, find_recipe
 from training.run.runfile import RunFile
 from training.run.supervisor import COMMAND, Worker
@@ -190,22 +191,22 @@ class Rehearsal:
 
     def _show_samples(self) -> None:
         """Show what the newest checkpoint makes of the prompts, as anybody could see it."""
-        print("loading the newest checkpoint", flush=True)
-        from transformers.utils.logging import disable_progress_bar
-
-        from training.model.language import continue_texts
-        from training.pictures import generate
-
-        disable_progress_bar()  # of the reading of checkpoints
         recipe = find_recipe(self.options.recipe)
-        model, usual = generate.load_model(str(self.live.path)), recipe.generation
+        with told("loading the newest checkpoint"):
+            from transformers.utils.logging import disable_progress_bar
+
+            from training.model.language import continue_texts
+            from training.pictures import generate
+
+            disable_progress_bar()  # of the reading of checkpoints
+            model, usual = generate.load_model(str(self.live.path)), recipe.generation
         if isinstance(recipe.model, LanguageSettings):
             for row in continue_texts(model, recipe, usual.prompts):
                 print(f"  {row[0]}", flush=True)
             return
-        print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
         settings = replace(usual, images_per_prompt=CANDIDATES, keep=usual.images_per_prompt)
-        drawing = generate.illustrate(model, usual.prompts, recipe, settings)
+        with told(f"drawing {CANDIDATES} pictures of each caption"):
+            drawing = generate.illustrate(model, usual.prompts, recipe, settings)
         sheet = self.folder / "pictures.png"
         drawing.save(sheet)
         print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)

@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
 NICENESS = 10  # of the thread that computes, see nice(2)
+BUSY = 3.0  # tasks for each core
 FIRST_NEWS_SECONDS = 20.0  # how long a newcomer waits for the other peers' progress
 
 
@@ -96,6 +97,11 @@ def give_way() -> None:
     """
     if hasattr(os, "nice"):
         os.nice(NICENESS)
+
+
+def _load_per_core() -> float:
+    """Tasks that wanted a core in the last minute, for each that there is; 0 where unknown."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 0.0
 
 
 class Device(abc.ABC):
@@ -269,7 +275,13 @@ class Volunteer(Device):
         if self.optimizer.local_progress.samples_accumulated == 0:
             self.contribution.discard()
         tracker = self.optimizer.tracker
-        self.board.say(f"the step failed: {why}. Trying again; if every step fails, run the doctor")
+        advice = "if every step fails, run the doctor"
+        if (load := _load_per_core()) > BUSY:
+            advice = (
+                f"other work keeps this machine busy ({load:.0f} tasks want each of its cores), so "
+                "steps may be late"
+            )
+        self.board.say(f"the step failed: {why}. Trying again; {advice}")
         if self.network.dht.client_mode and not tracker.reachable and not self._told_unreachable:
             self._told_unreachable = True
             self.board.say(

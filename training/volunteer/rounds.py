@@ -186,7 +186,11 @@ class RoundsVolunteer(Device):
         try:
             self._ask(stop, send)
         except RefusedError as error:
-            self.board.say(f"the round did not take this update: {error}")
+            status = self._ask(stop, self._look)
+            if status is not None and status.finished:  # `_follow` says so
+                self.board.say("the last round closed without this update; the earlier ones count")
+            else:
+                self.board.say(f"the round did not take this update: {error}")
 
     def _follow(self, peer: Peer, stop: threading.Event) -> bool:
         """Wait until the round is closed and apply its list; True when the run is over."""
