@@ -1,19 +1,11 @@
-"""A small transformer and its inputs; the libraries' own warnings are not ours to fix."""
+"""A small transformer and its inputs."""
 
 import asyncio
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import bitsandbytes  # noqa: F401
-    import datasets  # noqa: F401
-    import diffusers  # noqa: F401
-    import hivemind  # noqa: F401
 
 from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer

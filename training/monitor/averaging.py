@@ -22,7 +22,7 @@ from training.monitor.tally import Tally
 from training.network import reachability
 from training.network.connection import Identity, Network
 from training.records import orders, reports, validator
-from training.records.orders import BanOrder
+from training.records.orders import BanOrder, EndOrder
 from training.records.owners import contributor_id
 from training.records.reports import PeerReport
 from training.run import atomic
@@ -152,6 +152,9 @@ class AveragingMonitor(Monitor):
         return self._refused - before
 
     def _hear_last(self, stop: threading.Event) -> None:
+        with going_on("telling the volunteers that the run is over"):
+            order = EndOrder(time=get_dht_time())
+            orders.publish(self.network.dht, self.run.name, self.network.subkey, order)
         step, deadline = self.tally.last_step, time.monotonic() + LAST_REPORTS_SECONDS
         while True:
             with going_on("the last look"):

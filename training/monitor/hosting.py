@@ -178,7 +178,7 @@ def warnings(run: RunFile) -> list[str]:
     if not any(f"/{kind}" in one for one in run.initial_peers for kind in ("ip4", "ip6", "dns")):
         if not has_local_steps:
             found.append("no address of this machine is known: name one with --announce")
-        elif not run.exchange:
+        elif not run.exchange or urlparse(run.exchange).hostname in LOCAL:
             found.append("volunteers elsewhere need `exchange`, the https address of this host")
     elif all("/127.0.0.1/" in one or "/::1/" in one for one in run.initial_peers):
         found.append("only this machine is named: for others, give --announce an address of yours")

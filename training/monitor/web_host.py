@@ -9,10 +9,11 @@ from training.authority.serving import listen
 
 MOST_AT_ONCE = 500  # connections; an upload takes as much memory as its file has bytes
 CLOSING_SECONDS = 10.0
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # how to get there from here
 
 
 class WebHost:
-    """Serves an application until it is closed.
+    """Serves an application until it is closed, at `address` for this machine.
 
     Args:
         port: to listen on, 0 for any.
@@ -23,6 +24,7 @@ class WebHost:
 
     def __init__(self, service: ASGIApp, host: str, port: int) -> None:
         self._listener = listen(host, port)
+        host = EVERYWHERE.get(host, host)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self._listener.getsockname()[1]}"
         config = uvicorn.Config(

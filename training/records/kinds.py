@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, StrictBool, StrictBytes
 
 from training.access.grants import MAX_BYTES, parse
-from training.records.orders import BanOrder, RollbackOrder, key_of
+from training.records.orders import BanOrder, EndOrder, RollbackOrder, key_of
 from training.records.owners import identity_of
 from training.records.reports import MOST, Amount, Count
 
@@ -55,6 +55,7 @@ def kinds_of(run: str, averagers: Iterable[str] = AVERAGERS) -> Iterator[tuple[s
     """The keys of a run's records, each with its kind."""
     yield key_of(run, RollbackOrder), ORDER
     yield key_of(run, BanOrder), BANS
+    yield key_of(run, EndOrder), END
     yield f"{run}_progress", PROGRESS
     yield f"{run}_access", ACCESS
     for prefix in (f"{run}_{averager}" for averager in averagers):
@@ -114,6 +115,7 @@ _exact_progress = _exactly(Progress)
 
 ORDER = Kind("order", tagged=True, check=_exactly(RollbackOrder))
 BANS = Kind("list of bans", tagged=True, check=_exactly(BanOrder))
+END = Kind("end", tagged=True, check=_exactly(EndOrder))
 PROGRESS = Kind("progress", tagged=True, check=_check_progress)
 ACCESS = Kind("grant", tagged=True, check=_check_access)
 OFFER = Kind("offer of a state", tagged=False, check=_check_offer)

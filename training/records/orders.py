@@ -1,4 +1,4 @@
-"""Orders of a run's moderators: return to a checkpoint, ban contributors.
+"""Orders of a run's moderators: return to a checkpoint, ban contributors, end the run.
 
 An order is a record in the DHT, signed like every other. It is believed when its signer is one of
 the run's entry points: the run file names them with their identities, which are hashes of their
@@ -16,6 +16,7 @@ from training.records.reports import Amount, Contributor, Count
 from training.run.runfile import RunFile
 
 EXPIRATION_SECONDS = 600.0  # the monitor repeats an order as long as the run goes on
+END_SECONDS = 120.0  # of the last one, so that the organizers can soon go on with the run
 
 MOST_BANNED = 1000
 
@@ -44,7 +45,14 @@ class BanOrder(BaseModel, extra="forbid"):
     time: Amount
 
 
-Order = TypeVar("Order", RollbackOrder, BanOrder)
+class EndOrder(BaseModel, extra="forbid"):
+    """The run is over, before its schedule is; `time` is the order's."""
+
+    time: Amount
+
+
+Order = TypeVar("Order", RollbackOrder, BanOrder, EndOrder)
+_KEYS: dict[type[BaseModel], str] = {RollbackOrder: "orders", BanOrder: "bans", EndOrder: "end"}
 
 
 def moderators_of(run: RunFile) -> frozenset[str]:
@@ -54,16 +62,17 @@ def moderators_of(run: RunFile) -> frozenset[str]:
 
 def key_of(run: str, order: type[BaseModel]) -> str:
     """The key under which a run's orders of a kind are."""
-    return f"{run}_orders" if order is RollbackOrder else f"{run}_bans"
+    return f"{run}_{_KEYS[order]}"
 
 
 def publish(dht: DHT, run: str, subkey: bytes, order: BaseModel) -> None:
     """Send an order on its way without waiting for it to arrive."""
+    seconds = END_SECONDS if isinstance(order, EndOrder) else EXPIRATION_SECONDS
     dht.store(
         key=key_of(run, type(order)),
         subkey=subkey,
         value=order.model_dump(),
-        expiration_time=get_dht_time() + EXPIRATION_SECONDS,
+        expiration_time=get_dht_time() + seconds,
         return_future=True,
     )
 

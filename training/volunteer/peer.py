@@ -239,7 +239,8 @@ class Volunteer(Device):
 
     def _batches(self, stop: threading.Event) -> Iterator[streaming.Batch]:
         for batch in self.stream.until(stop):
-            if self.optimizer.local_epoch >= self.recipe.schedule.total_steps:
+            is_last = self.optimizer.local_epoch >= self.recipe.schedule.total_steps
+            if is_last or self.reporter.is_over:
                 return
             yield batch
 

@@ -16,7 +16,7 @@ from training.averaging.optimizer import SwarmOptimizer
 from training.network import traffic, worker
 from training.network.connection import Network
 from training.records import orders, reports
-from training.records.orders import BanOrder, Order, RollbackOrder
+from training.records.orders import BanOrder, EndOrder, Order, RollbackOrder
 from training.records.reports import StepReport
 from training.run import supervisor
 from training.run.live import PeerState
@@ -86,7 +86,7 @@ class Reporter(Heart):
     """Hands reports to the monitor, keeps an entry point connected, and hears the moderators.
 
     `is_connected` says whether anybody is, `is_alive` whether our own network daemon answers.
-    `order` is what the run's moderators ordered last.
+    `order` is what the run's moderators ordered last, `is_over` whether they ended the run.
 
     Args:
         state_bytes: size of a whole state on the wire, to say how much of it has arrived.
@@ -110,6 +110,7 @@ class Reporter(Heart):
         self.order: RollbackOrder | None = None
         self.is_connected = True
         self.is_alive = True
+        self.is_over = False
         self._received_before = 0
         self._checkpoint_percent: int | None = None
         self._answered = time.monotonic()
@@ -191,6 +192,7 @@ class Reporter(Heart):
             self.order = self._find(RollbackOrder) or self.order
             if (banned := self._find(BanOrder)) is not None:
                 network.bans.write(banned.contributors)
+            self.is_over = self._find(EndOrder) is not None
             self._answered = time.monotonic()
         except TimeoutError as error:
             logger.warning("the network daemon responds slowly")

@@ -277,6 +277,6 @@ def settings_of(run: RunFile) -> SparseSettings:
     settings = run.get_recipe().sparse
     assert settings is not None
     if not run.exchange:
-        rule = f"must be in the run file of a run with the recipe {run.recipe}"
+        rule = "must be in the run file of a run with local steps: the address of its host"
         raise InputError("exchange", "", rule)
     return settings

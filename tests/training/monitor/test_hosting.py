@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from tests.training import alone
 from tests.training.forks import CommandFork, Fork
@@ -18,6 +19,7 @@ from training.authority.keys import read_key
 from training.monitor import hosting
 from training.monitor.hosting import HostOptions
 from training.monitor.live_page import LivePage
+from training.monitor.web_host import WebHost
 from training.run.live import LiveFolder
 from training.run.recipes import LANGUAGE
 from training.run.runfile import RunFile, load, parse
@@ -71,6 +73,18 @@ def test_the_file_for_volunteers_has_what_the_monitor_and_the_authority_know(
     assert hosting.make_run_file(complete, {"addresses": ["/p2p/Qm1"]}, tmp_path) == complete
 
 
+def test_a_host_that_listens_everywhere_is_reached_from_here() -> None:
+    """Volunteers on this machine cannot use the address that it listens on."""
+    served = WebHost(Starlette(), "0.0.0.0", 0)
+    try:
+        assert httpx.get(served.address).status_code == 404
+        run = RunFile(name="our-run", recipe="sparse")
+        told = {"addresses": [ADDRESS], "exchange": served.address}
+        assert hosting.make_run_file(run, told, Path()).exchange == served.address
+    finally:
+        served.close()
+
+
 def test_the_notebook_for_volunteers_writes_the_run_file_that_its_form_names() -> None:
     run = RunFile(name="our-run", recipe="tiny", initial_peers=(ADDRESS,))
     template = hosting.NOTEBOOKS[-1].read_text("utf-8")
@@ -88,6 +102,7 @@ def test_the_notebook_for_volunteers_writes_the_run_file_that_its_form_names() -
         (RunFile("a", "tiny", ("/ip4/127.0.0.1/tcp/1/p2p/Qm1",), live="."), "only this machine"),
         (RunFile("a", "tiny", live="."), "name one with --announce"),
         (RunFile("a", "sparse"), "need `exchange`"),
+        (RunFile("a", "sparse", exchange="http://127.0.0.1:8450"), "need `exchange`"),
     ],
 )
 def test_what_strangers_would_miss_is_said(run: RunFile, rule: str) -> None:
@@ -99,12 +114,16 @@ def test_what_strangers_would_miss_is_said(run: RunFile, rule: str) -> None:
 def test_one_command_organizes_a_run_that_a_volunteer_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A language model is trained and published, and continues the prompts."""
+    """A language model is trained and published, and continues the prompts.
+
+    The organizers end the run before its schedule does, and the volunteer hears of it.
+    """
     monkeypatch.setattr(hosting, "Worker", CommandFork)
     run_file, folder, own = tmp_path / "run.toml", tmp_path / "host", tmp_path / "ada"
-    run_file.write_text(f'name = "our-run"\nrecipe = "language"\nsteps = {STEPS}\n')
+    run_file.write_text('name = "our-run"\nrecipe = "language"\n')
     sent, here, live = folder / "run.toml", ("--host", "127.0.0.1"), tmp_path / "live"
-    options = HostOptions(str(run_file), folder, live, here)
+    enough = ("--sequences", str(STEPS * LANGUAGE.swarm.target_batch_size))
+    options = HostOptions(str(run_file), folder, live, (*here, *enough))
     joining = ["join", str(sent), "--no-doctor", *here, "--folder", str(own)]
     volunteer = Fork(joining, own, own / "terminal.txt", program=Path(alone.__file__))
     stop, said = threading.Event(), [""]
@@ -124,6 +143,8 @@ def test_one_command_organizes_a_run_that_a_volunteer_trains(
             assert card["name"] == "our-run"
             volunteer.start()
             assert organizer.result(PATIENCE) == 0
+            terminal = own / "terminal.txt"
+            wait_for("the volunteer's end", lambda: "the run is over" in terminal.read_text())
         finally:
             stop.set()
             volunteer.kill()
