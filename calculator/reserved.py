@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby
+from marshal import dumps
 from operator import attrgetter
 from typing import Final
 
@@ -57,6 +58,11 @@ class Reserved:
     reserved: int
 
 
+# the last programs' ends by their requests: cards of neighboring generations ask for the same
+MOST_HELD: Final = 8
+_held: dict[tuple[bytes, int | None, bool], Reserved] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Workspaces:
     """Bytes of libraries' workspaces, by the pass whose thread asks for them first."""
@@ -89,10 +95,15 @@ def reserved(
         OutOfMemoryError: if the limit leaves no room.
     """
     resolved = resolve(architecture, plan)
-    allocator = CachingAllocator(limit, expandable)
     program = Program(fullest_part(architecture, resolved), resolved, workspaces)
-    program.run(allocator)
-    return Reserved(allocator.peak_allocated, allocator.peak_reserved)
+    key = program.requests(), limit, expandable
+    if key not in _held:
+        allocator = CachingAllocator(limit, expandable)
+        program.run(allocator)
+        if len(_held) == MOST_HELD:
+            _held.pop(next(iter(_held)))
+        _held[key] = Reserved(allocator.peak_allocated, allocator.peak_reserved)
+    return _held[key]
 
 
 def simulated(architecture: Architecture, report: Report) -> Report:
@@ -162,42 +173,54 @@ class Program:
     def __init__(self, architecture: Architecture, plan: Plan, workspaces: Workspaces) -> None:
         self.architecture, self.plan, self.workspaces = architecture, plan, workspaces
         self.prepared = with_outputs(prepare(architecture, plan), plan)
-        self.weights = list(weights_of(architecture, plan))
-        self.buckets = bucket_bytes(self.prepared, plan)
         self.static: Statics = static_of(architecture, plan)[0]
+        weights = list(weights_of(architecture, plan))
+        sizes = divided(self.static.weights, [one.size for one in weights])
+        self.weights = list(zip(weights, sizes, strict=False))
+        self.adapters = sizes[len(weights) :]
+        self.buckets = bucket_bytes(self.prepared, plan)
         tensors = (one for one in parameter_tensors(architecture, plan) if one.trained)
         self.updated = [
             one.elements
             for copies, group in groupby(tensors, key=attrgetter("copies"))
             for one in [*group] * copies
         ]
+        self.masters = self._masters()
+        self.states = self._states(sum(map(round_block, self.masters)))
+        self.temporaries = self._temporaries()
+        self.passes = self._passes()
+
+    def requests(self) -> bytes:
+        """All that `run` asks for: programs with the same requests end alike."""
+        weights = [(one.loaded, one.is_packed, one.is_trained, size) for one, size in self.weights]
+        passes = [
+            (one.forward, one.backward, one.sizes, sorted(one.kept), sorted(one.graph))
+            for one in self.passes
+        ]
+        workspaces = self.workspaces.forward, self.workspaces.backward
+        lasting = self.buckets, self.adapters, self.masters, self.states, self.temporaries
+        return dumps((weights, passes, workspaces, lasting), 2)  # later versions note references
 
     def run(self, allocator: CachingAllocator) -> None:
         """Load the model and train."""
         self._load(allocator)
         keep(allocator, [self.buckets])
-        masters = self._masters()
-        keep(allocator, masters)
-        states = self._states(sum(map(round_block, masters)))
-        temporaries = self._temporaries()
-        passes = self._passes()
+        keep(allocator, self.masters)
         for step in range(STEPS):
             before = allocator.reserved
-            alive = self._step(allocator, passes, is_first=not step)
+            alive = self._step(allocator, is_first=not step)
             if not step:
-                keep(allocator, states)
-            release(allocator, keep(allocator, temporaries))
+                keep(allocator, self.states)
+            release(allocator, keep(allocator, self.temporaries))
             release(allocator, alive)
             if step and allocator.reserved == before:
                 break  # it found room for everything, and so would the next
 
-    def _step(
-        self, allocator: CachingAllocator, passes: Sequence[Recorded], is_first: bool
-    ) -> list[Block]:
+    def _step(self, allocator: CachingAllocator, is_first: bool) -> list[Block]:
         """Blocks that live after all micro-steps: the last inputs, and gradients."""
         inputs: list[Block] = []
         gradients: list[Block] = []
-        for recorded in passes:
+        for recorded in self.passes:
             release(allocator, inputs)
             inputs, made = self._pass(allocator, recorded, is_first)
             is_first = False
@@ -212,13 +235,11 @@ class Program:
 
         Weights that are not packed are widened when all are there.
         """
-        sizes = divided(self.static.weights, [one.size for one in self.weights])
-        base = [(one, size) for one, size in zip(self.weights, sizes, strict=False)]
-        if any(one.is_packed for one in self.weights):
-            whole = sum(one.loaded if not one.is_packed else one.size for one in self.weights)
+        if any(one.is_packed for one, _ in self.weights):
+            whole = sum(one.size if one.is_packed else one.loaded for one, _ in self.weights)
             release(allocator, keep(allocator, [whole]))
         waiting: list[tuple[Block, int]] = []
-        for one, size in base:
+        for one, size in self.weights:
             if one.is_trained:
                 continue
             if not one.loaded or not size:
@@ -233,8 +254,8 @@ class Program:
         for loaded, size in waiting:
             keep(allocator, [size])
             allocator.free(loaded)
-        keep(allocator, [size for one, size in base if one.is_trained])
-        keep(allocator, sizes[len(base) :])
+        keep(allocator, [size for one, size in self.weights if one.is_trained])
+        keep(allocator, self.adapters)
 
     def _masters(self) -> list[int]:
         on_gpu = self.plan.has_master_weights and self.plan.offload is Offload.NONE
