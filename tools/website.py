@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.addresses import (
@@ -47,7 +50,7 @@ def build_site(to_publish: bool) -> Path:
     address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
-    with only_one():
+    with only_one(), figures_ahead() as figures:
         fresh(STAGING)
         shutil.copytree(ROOT / "docs", STAGING, ignore=BUNDLED, dirs_exist_ok=True)
         assets = STAGING / "assets"
@@ -57,6 +60,8 @@ def build_site(to_publish: bool) -> Path:
         fill_notebooks(STAGING / "notebooks", source)
         if not source.repository:
             write_archive(STAGING / ARCHIVE)
+        with step("Computing the figures of the pages"):
+            figures.wait()
         with step("Rendering the pages"):
             _render_templates()
             _draw_share_pictures()
@@ -80,6 +85,17 @@ def build_site(to_publish: bool) -> Path:
     if not address:
         say(WITHOUT_SITE_URL)
     return SITE
+
+
+@contextmanager
+def figures_ahead() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that computes what pages keep; what it leaves, they compute, or say why not."""
+    process = subprocess.Popen([sys.executable, "-m", "templates.ahead"], cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _render_templates() -> None:

@@ -2,7 +2,7 @@
 
 Above all a report for each of some thousand measured rows. The build and several tests use them, so
 they are kept under a name made from all files that they depend on: whoever changes one computes
-them again.
+them again. `templates.ahead` computes all of them at once.
 """
 
 import gc
@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from calculator.errors import InputError
 from tools.console import ROOT
@@ -34,45 +35,49 @@ BATCH = 50  # neighboring rows are of one model and share recorded steps
 PART = 12  # neighboring steps of real cards, which take longer
 
 
-@cache
-def comparisons_on(device: str) -> list[Comparison]:
-    """The device's rows, without those whose options the calculator rejects for the model."""
-    return kept(device, lambda: computed(list(read_rows(device))))
+@dataclass(frozen=True)
+class Kept(Generic[S, T]):
+    """Results of a function for each item, in their order.
+
+    Attributes:
+        name: begins the name of the file.
+        function: one of a module, which other processes can import.
+        items: gives the items, once they are needed.
+        sources: files on which they depend beside `SOURCES`.
+    """
+
+    name: str
+    function: Callable[[S], T]
+    items: Callable[[], Sequence[S]]
+    sources: Sequence[Path] = ()
+
+    @property
+    def path(self) -> Path:
+        """The file for this interpreter and the content of every source."""
+        version = "-".join(map(str, sys.version_info[:3]))
+        return KEPT / f"{self.name}-{version}-{digest([*_files(), *self.sources])}.pickle"
+
+    def results(self) -> list[T]:
+        """The results; an earlier build's if none of the sources has changed since."""
+        path = self.path
+        if not path.is_file():
+            compute([self])
+        return cast(list[T], pickle.loads(path.read_bytes()))
 
 
-@cache
-def scores() -> tuple[Score, ...]:
-    """Every published figure of a real card with the calculator's answer."""
-    parts = [range(len(steps()))[start : start + PART] for start in range(0, len(steps()), PART)]
-    found = kept("scores", lambda: on_all_cores(answers_to, parts))
-    return scoreboard.scores(chain.from_iterable(found))
-
-
-def kept(name: str, compute: Callable[[], T], sources: Sequence[Path] = ()) -> T:
-    """The result of `compute`, or an earlier one if none of its files has changed since."""
-    path = KEPT / f"{name}-{_name(sources)}.pickle"
-    with suppress(FileNotFoundError):
-        return cast(T, pickle.loads(path.read_bytes()))
-    found = compute()
-    for old in KEPT.glob(f"{name}-*.pickle"):
-        old.unlink(missing_ok=True)
-    write_atomically(path, pickle.dumps(found))
-    return found
-
-
-def computed(rows: Sequence[Row]) -> list[Comparison]:
-    """The comparisons of `rows`, in their order, computed by one process for each core."""
-    batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-    return [item for found in on_all_cores(_compared, batches) for item in found]
-
-
-def on_all_cores(function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-    """The function of each item, in their order, computed by one process for each core."""
+def compute(wanted: Sequence[Kept[Any, Any]]) -> None:
+    """Compute results with one process for each core, and keep them in the place of older ones."""
+    paths = [each.path for each in wanted]
     # A fork would inherit the clock's thread of `tools.console.step`. Looking for garbage takes a
     # fifth of the time, and finds 160 kB for each measured row, which end with the process.
     settings: dict[str, Any] = {"max_workers": os.cpu_count(), "mp_context": get_context("spawn")}
     with ProcessPoolExecutor(**settings, initializer=gc.disable) as pool:
-        return list(pool.map(function, items))
+        asked = [pool.map(each.function, each.items()) for each in wanted]
+        for each, path, found in zip(wanted, paths, asked, strict=True):
+            results = list(found)
+            for old in KEPT.glob(f"{each.name}-*.pickle"):
+                old.unlink(missing_ok=True)
+            write_atomically(path, pickle.dumps(results))
 
 
 def _compared(rows: Sequence[Row]) -> list[Comparison]:
@@ -83,10 +88,31 @@ def _compared(rows: Sequence[Row]) -> list[Comparison]:
     return found
 
 
-def _name(sources: Sequence[Path] = ()) -> str:
-    """A name for the interpreter and the content of every file in `SOURCES` and `sources`."""
-    version = "-".join(map(str, sys.version_info[:3]))
-    return f"{version}-{digest([*_files(), *sources])}"
+def _rows(device: str) -> list[Sequence[Row]]:
+    rows = list(read_rows(device))
+    return [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+
+
+def _places() -> list[range]:
+    return [range(len(steps()))[start : start + PART] for start in range(0, len(steps()), PART)]
+
+
+COMPARISONS = {
+    one: Kept(one, _compared, partial(_rows, one)) for one in ("counting", "cpu", "cuda")
+}
+SCORES = Kept("scores", answers_to, _places)
+
+
+@cache
+def comparisons_on(device: str) -> list[Comparison]:
+    """The device's rows, without those whose options the calculator rejects for the model."""
+    return list(chain.from_iterable(COMPARISONS[device].results()))
+
+
+@cache
+def scores() -> tuple[Score, ...]:
+    """Every published figure of a real card with the calculator's answer."""
+    return scoreboard.scores(chain.from_iterable(SCORES.results()))
 
 
 def _files() -> Iterator[Path]:

@@ -23,7 +23,7 @@ from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pages.calculator.first import first_verdicts, gibibytes, shapes
 from templates.pieces.accuracy import accuracy, on_card, on_our_cards
-from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.comparisons import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +229,14 @@ def first_answer(model: str) -> str:
     return json.dumps({"answer": ask("answer", model=model), "advice": whole_advice(model=model)})
 
 
+ANSWERS = Kept("answers", first_answer, lambda: [*MODELS], [Path(__file__)])
+
+
 def write_assets(assets: Path) -> None:
     """Write what the page shows before Python: whole answers, and verdicts with the presets."""
     folder = assets / "first"
     folder.mkdir(parents=True)
-    answers = kept("answers", lambda: on_all_cores(first_answer, [*MODELS]), [Path(__file__)])
-    for name, text in zip(MODELS, answers, strict=True):
+    for name, text in zip(MODELS, ANSWERS.results(), strict=True):
         (folder / f"{name}.json").write_text(text, "utf-8")
     tables = {f"verdicts/{name.replace('/', '--')}": it for name, it in first_verdicts().items()}
     (folder / "verdicts").mkdir()

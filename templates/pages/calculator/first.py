@@ -25,7 +25,7 @@ from calculator.presets import FIELD, Preset
 from calculator.resolution import resolve
 from calculator.units import format_bytes
 from templates.pages.index import fit
-from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.comparisons import Kept
 
 # beside the cards that Home has
 IN_DATA_CENTERS: Final = ("l4", "h100")
@@ -39,17 +39,23 @@ Found = tuple[str, str]
 
 
 def first_verdicts() -> dict[str, Verdicts]:
-    """The verdicts of each model; those of a type share what one process has recorded."""
+    """The verdicts of each model."""
+    return {name: found for part in VERDICTS.results() for name, found in part.items()}
+
+
+def _types() -> list[list[str]]:
+    """Names by type, the most first: those of a type share what one process has recorded."""
     types: dict[str, list[str]] = {}
     for architecture in chain.from_iterable(groups().values()):
         types.setdefault(architecture.family, []).append(architecture.name)
-    names = sorted(types.values(), key=len, reverse=True)
-    found = kept("first-verdicts", lambda: on_all_cores(_of_type, names), [Path(__file__)])
-    return {name: verdicts for part in found for name, verdicts in part.items()}
+    return sorted(types.values(), key=len, reverse=True)
 
 
 def _of_type(models: list[str]) -> dict[str, Verdicts]:
     return {model: verdicts_of(model) for model in models}
+
+
+VERDICTS = Kept("first-verdicts", _of_type, _types, [Path(__file__)])
 
 
 def shapes() -> dict[str, object]:

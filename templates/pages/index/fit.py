@@ -20,7 +20,7 @@ from calculator.planner.need import Verdict, judged, need_of
 from calculator.presets import FIELD, Preset, plan_with
 from calculator.report import Report
 from calculator.units import format_bytes, format_count
-from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.comparisons import Kept
 
 MODELS = (
     "dalle-together",
@@ -205,8 +205,7 @@ def table() -> dict[str, Any]:
 @cache
 def models() -> dict[str, dict[str, Any]]:
     """The table's entry of each model."""
-    found = kept("fit", lambda: on_all_cores(_model, MODELS), [Path(__file__)])
-    return dict(zip(MODELS, found, strict=True))
+    return dict(zip(MODELS, FIT.results(), strict=True))
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -228,6 +227,9 @@ def _way(cell: Cell | None, cards: list[Gpu]) -> list[Any] | None:
     of_cards = "".join(str(kinds.index(need)) for need in needs)
     digits = "".join(str(VERDICTS.index(cell.verdict(card))) for card in cards)
     return [of_cards, digits, *map(list, kinds)]
+
+
+FIT = Kept("fit", _model, lambda: MODELS, [Path(__file__)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ One table is for training the whole model, the other for adapters beside it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count, format_seconds
-from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.comparisons import Kept
 
 # popular models besides those in `MODELS`, the newest first
 CHECKPOINTS = (
@@ -120,16 +120,15 @@ TRAININGS = (
 @cache
 def rows(training: Training) -> tuple[Row, ...]:
     """One row per model that can be trained so."""
-    return kept(f"models-{training.name}", lambda: _rows(training), [Path(__file__)])
+    return tuple(TABLES[training.name].results())
 
 
-def _rows(training: Training) -> tuple[Row, ...]:
-    models = [
+def _models(training: Training) -> list[tuple[str, Plan]]:
+    return [
         (architecture.name, training.plan)
         for architecture in map(find_model, (*CHECKPOINTS, *MODELS))
         if can_train(architecture, training)
     ]
-    return tuple(on_all_cores(_row, models))
 
 
 def without(training: Training) -> Iterator[str]:
@@ -182,6 +181,12 @@ def _time(architecture: Architecture, plan: Plan) -> str:
 
 def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
     return urlencode(chosen(architecture, plan, {"gpu": gpu.name} if gpu else {}))
+
+
+TABLES = {
+    each.name: Kept(f"models-{each.name}", _row, partial(_models, each), [Path(__file__)])
+    for each in TRAININGS
+}
 
 
 def context() -> dict[str, object]:

@@ -14,7 +14,7 @@ from templates.pages.numbers.choices import Choice, choices
 from templates.pages.numbers.curves import pictures
 from templates.pages.numbers.one_layer import kept_by_one_layer
 from templates.pages.numbers.savings import MICRO_BATCH, plain_state, techniques
-from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.comparisons import Kept
 from templates.pieces.counted import count
 from tools.console import ROOT
 
@@ -38,18 +38,19 @@ Figures = dict[str, str]
 
 def all_figures() -> dict[str, Figures]:
     """The figures by the name of the choice, kept between builds."""
-    models = [[*group] for _, group in groupby(choices(), lambda choice: choice.model.name)]
+    return {name: each for one in MEMORY.results() for name, each in one.items()}
 
-    def compute() -> dict[str, Figures]:
-        found = on_all_cores(_of_model, models)
-        return {name: each for one in found for name, each in one.items()}
 
-    return kept("memory", compute, SOURCES)
+def _by_model() -> list[list[Choice]]:
+    return [[*group] for _, group in groupby(choices(), lambda choice: choice.model.name)]
 
 
 def _of_model(asked: list[Choice]) -> dict[str, Figures]:
     """The figures of a model's choices, which share recorded steps."""
     return {choice.name: figures(choice) for choice in asked}
+
+
+MEMORY = Kept("memory", _of_model, _by_model, SOURCES)
 
 
 def figures(choice: Choice) -> Figures:
