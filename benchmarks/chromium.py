@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tools.chromium import FLAGS, find_chromium
-from tools.server import make_server
+from tools.server import serving
 from tools.versions import folder_of
 from tools.website import SITE
 
@@ -73,12 +72,5 @@ def site_with_bare_pages() -> Iterator[str]:
         bare = shutil.copytree(PAGES, folder / "bare")
         (bare / "pyodide").symlink_to(folder_of(SITE, "pyodide"))
         (bare / "calculator.zip").symlink_to(folder_of(SITE, "assets") / "calculator.zip")
-        server = make_server(folder, 0)
-        thread = Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with serving(folder) as address:
+            yield address

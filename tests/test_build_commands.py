@@ -80,10 +80,8 @@ def test_a_named_chromium_that_does_not_start_is_refused(
 
 def test_without_any_chromium_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CHROMIUM", raising=False)
-    for name in ("_of_the_machine", "_of_playwright"):
+    for name in ("_of_the_machine", "_of_playwright", "_install_playwrights", "_install_debians"):
         monkeypatch.setattr(chromium, name, list)
-    for name in ("_install_playwrights", "_install_debians"):
-        monkeypatch.setattr(chromium, name, lambda: None)
     with pytest.raises(BuildError, match=r"apt install chromium.*CHROMIUM="):
         chromium.find_chromium()
 

@@ -84,31 +84,26 @@ def test_a_failed_installation_is_tried_again(installer: Installer) -> None:
     assert installer.installed == ["site.txt"]
 
 
-def test_the_build_for_cpus_is_taken_where_pip_is_offered_it(
-    installer: Installer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("failing", "has_gpu", "taken"),
+    [
+        ((), False, "torch-cpu.txt"),
+        (("torch-cpu.txt",), False, "torch.txt"),  # pip is offered no build for CPUs
+        ((), True, "torch.txt"),
+    ],
+)
+def test_torch_is_the_build_for_cpus_where_there_is_one_and_no_gpu(
+    installer: Installer,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: tuple[str, ...],
+    has_gpu: bool,
+    taken: str,
 ) -> None:
-    monkeypatch.setattr(environment.shutil, "which", lambda _: None)
+    monkeypatch.setattr(environment.shutil, "which", lambda name: name if has_gpu else None)
+    installer.failing = failing
     environment.ensure([Group.TORCH])
     environment.ensure([Group.TORCH])
-    assert installer.installed == ["torch-cpu.txt"]
-
-
-def test_the_registrys_build_is_taken_where_there_is_no_other(
-    installer: Installer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environment.shutil, "which", lambda _: None)
-    installer.failing = ("torch-cpu.txt",)
-    environment.ensure([Group.TORCH])
-    environment.ensure([Group.TORCH])
-    assert installer.installed == ["torch.txt"]
-
-
-def test_a_machine_with_a_gpu_gets_the_build_for_it(
-    installer: Installer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environment.shutil, "which", lambda name: f"/bin/{name}")
-    environment.ensure([Group.TORCH])
-    assert installer.installed == ["torch.txt"]
+    assert installer.installed == [taken]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import serve
+from tools import serve, source
 from tools.console import ROOT
 
 
@@ -38,7 +38,8 @@ def test_what_is_generated_is_not_watched() -> None:
 def test_a_changed_source_is_noticed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "ROOT", tmp_path)
+    for module in (serve, source):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(serve, "POLL_SECONDS", 0.01)
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,12 +6,11 @@ import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from tools.console import BuildError
-from tools.server import make_server
+from tools.server import make_server, serving
 
 
 @pytest.fixture
@@ -19,13 +18,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     for name in ("page.html", "code.mjs", "code.wasm", "library.zip", "empty.jsonl"):
         (tmp_path / name).touch()
     (tmp_path / "progress.jsonl").write_bytes(b"0123456789")
-    server = make_server(tmp_path, 0)
-    thread = Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path) as found:
+        yield found
 
 
 def get(address: str, byte_range: str = "") -> HTTPResponse:

@@ -9,37 +9,17 @@ import gzip
 import re
 from collections.abc import Iterator
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tools.console import BuildError
+from tools.links import elements
 
 MOST_REQUESTS = 14
 MOST_BYTES = 230_000
 
 LOADED = {"stylesheet", "icon", "preload", "modulepreload"}
 IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
-
-
-class LoadedFiles(HTMLParser):
-    """The addresses that a page loads without being touched."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what one element loads."""
-        given = {name: value or "" for name, value in attrs}
-        match tag:
-            case "link" if LOADED & set(given.get("rel", "").split()):
-                self.addresses.append(given.get("href", ""))
-            case "script":
-                self.addresses.append(given.get("src", ""))
-            case "img" if given.get("loading") != "lazy":
-                self.addresses.append(given.get("src", ""))
 
 
 def check_budget(site: Path) -> None:
@@ -73,11 +53,23 @@ def loaded_files(page: Path, site: Path) -> list[Path]:
     """The files that `page` loads, itself in front, each once."""
     base = site if page == site / "404.html" else page.parent
     found = [page]
-    for address in LoadedFiles(page.read_text("utf-8")).addresses:
+    for address in _addresses(page.read_text("utf-8")):
         parts = urlsplit(address)
         if not parts.scheme and parts.path:
             _add((base / unquote(parts.path).lstrip("/")).resolve(), found)
     return found
+
+
+def _addresses(page: str) -> Iterator[str]:
+    """Addresses that a page loads without being touched."""
+    for tag, given in elements(page):
+        match tag:
+            case "link" if LOADED & set(given.get("rel", "").split()):
+                yield given.get("href", "")
+            case "script":
+                yield given.get("src", "")
+            case "img" if given.get("loading") != "lazy":
+                yield given.get("src", "")
 
 
 def _add(path: Path, found: list[Path]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools.budget import imported_by
 from tools.console import ROOT, BuildError, run
+from tools.files import change_pages
 from tools.node import Node
 
 SOURCES = (ROOT / "docs" / "assets", ROOT / "templates" / "pages")
@@ -44,12 +45,12 @@ def load_page_scripts(site: Path) -> None:
     Raises:
         BuildError: when there is no such script.
     """
-    for page in sorted(site.rglob("*.html")):
-        text = page.read_text("utf-8")
+
+    def loading(page: Path, text: str) -> str:
         names = list(dict.fromkeys(NAMED.findall(text)))
-        if names:
-            tags = "".join(_tags(names, page, site))
-            page.write_text(text.replace(HEAD, tags + HEAD, 1), "utf-8")
+        return text.replace(HEAD, "".join([*_tags(names, page, site), HEAD]), 1)
+
+    change_pages(site, loading)
 
 
 def _tags(names: list[str], page: Path, site: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tools.console import ROOT, say
 from tools.node import NODE_MODULES, find_node
 from tools.prose import findings
+from tools.source import files
 
 PYTHON_TOOLS = (
     ("Formatting", ("ruff", "format", "--check", "--quiet", ".")),
@@ -50,11 +51,11 @@ TEXT_SUFFIXES = {
 def main() -> int:
     """Run all checks, also after one has failed; return the exit status."""
     failed = [title for title, command in commands() if _fails(command)]
-    files = tracked_files()
-    if misspelled(files):
+    tracked = tracked_files()
+    if misspelled(tracked):
         failed.append("Spelling")
     for title, finder in (("Prose", findings), ("Forbidden things", forbidden_things)):
-        found = list(finder(files))
+        found = list(finder(tracked))
         for line in found:
             say(line)
         if found:
@@ -76,9 +77,9 @@ def _fails(command: list[str | Path]) -> bool:
     return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
 
 
-def misspelled(files: list[Path]) -> bool:
-    """True if codespell finds a misspelled word in `files`; it prints the place and a fix."""
-    texts = [path for path in files if path.suffix in SPELLED_SUFFIXES]
+def misspelled(paths: list[Path]) -> bool:
+    """True if codespell finds a misspelled word in `paths`; it prints the place and a fix."""
+    texts = [path for path in paths if path.suffix in SPELLED_SUFFIXES]
     ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
     command: list[str | Path] = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
     return _fails(command)
@@ -86,14 +87,12 @@ def misspelled(files: list[Path]) -> bool:
 
 def tracked_files() -> list[Path]:
     """The files that git knows, and the new ones that it does not ignore."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [path for name in output.split("\0") if name and (path := ROOT / name).is_file()]
+    return [ROOT / name for name in files()]
 
 
-def forbidden_things(files: list[Path]) -> Iterator[str]:
+def forbidden_things(paths: list[Path]) -> Iterator[str]:
     """One line a finding: where, and what."""
-    for path in files:
+    for path in paths:
         if path.suffix not in TEXT_SUFFIXES or path == Path(__file__):
             continue
         for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):

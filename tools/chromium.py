@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tools.console import BuildError, run, say, step
@@ -53,13 +54,10 @@ def find_chromium() -> Path:
         if not _starts(named):
             raise BuildError(f"CHROMIUM = {named}: must be a browser that starts.")
         return Path(named)
-    for candidates in (_of_the_machine, _of_playwright):
+    for candidates in (_of_the_machine, _of_playwright, _install_playwrights, _install_debians):
         for candidate in candidates():
             if _starts(candidate):
                 return Path(candidate)
-    for install in (_install_playwrights, _install_debians):
-        if (installed := install()) is not None:
-            return installed
     raise BuildError(
         "The browser tests need Chromium or Chrome, there is none here, and none could be "
         "installed. Install one (Debian: apt install chromium), or name yours: "
@@ -81,31 +79,24 @@ def _of_playwright() -> list[str]:
     return [run([sys.executable, "-c", program], "Playwright does not start.").strip()]
 
 
-def _install_playwrights() -> Path | None:
-    """Playwright's download; None where it is refused or does not run on this system."""
+def _install_playwrights() -> list[str]:
+    """Playwright's download, if it is not refused."""
     command = [sys.executable, "-m", "playwright", "install", "--no-shell", "chromium"]
-    try:
-        with step("Fetching Playwright's Chromium"):
-            run(command, "Playwright could not fetch it.")
-    except BuildError:
-        return None
-    return next((Path(path) for path in _of_playwright() if _starts(path)), None)
+    with suppress(BuildError), step("Fetching Playwright's Chromium"):
+        run(command, "Playwright could not fetch it.")
+    return _of_playwright()
 
 
-def _install_debians() -> Path | None:
-    """Debian's package; None where we are not root or there is no apt-get."""
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    if not is_root or shutil.which("apt-get") is None:
-        return None
+def _install_debians() -> list[str]:
+    """Debian's package, where we are root and there is apt-get."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return []
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        with step("Installing Debian's Chromium"):
-            run(["apt-get", "update", "-q"], "apt-get could not update.", environment=quiet)
-            package = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
-            run(package, "apt-get could not install chromium.", environment=quiet)
-    except BuildError:
-        return None
-    return next((Path(path) for path in _of_the_machine() if _starts(path)), None)
+    with suppress(BuildError), step("Installing Debian's Chromium"):
+        run(["apt-get", "update", "-q"], "apt-get could not update.", environment=quiet)
+        package = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
+        run(package, "apt-get could not install chromium.", environment=quiet)
+    return _of_the_machine()
 
 
 def _starts(program: str) -> bool:

@@ -1,4 +1,4 @@
-"""Run inside Pyodide by compile_bytecode.mjs: a zip of sources becomes a zip of bytecode.
+"""Run inside Pyodide by browser_python.mjs: a zip of sources becomes a zip of bytecode.
 
 Pyodide's own zip of the standard library holds sources only, so every start compiles some 140
 modules. Bytecode skips that, and its line tables are a fifth of its size.
@@ -33,25 +33,21 @@ UNCHECKED_HASH = (0b01).to_bytes(4, "little")
 MODULES = "modules.marshal"
 WRITTEN = "written.marshal"
 FINDER = "packed"
-# What others stand in for: package_loader.py and event_loop.py say why.
-LOADER = "pyodide/_package_loader.py"
-LOOP = "pyodide/webloop.py"
-ASYNCIO = "asyncio/__init__.py"
+# What stand_ins.py stands in for.
+REPLACED = ("pyodide/_package_loader.py", "pyodide/webloop.py", "asyncio/__init__.py")
 
 
-def compile_zip(sources: str, bytecode: str, loader: str = "", loop: str = "") -> None:
+def compile_zip(sources: str, bytecode: str, stand_ins: str = "") -> None:
     """Compile each `.py` of `sources`, without docstrings, asserts and lines; copy the rest.
 
     Args:
         sources: a zip. bytecode: the zip to write.
-        loader: stands in for Pyodide's loader of packages, if given.
-        loop: stands in for its event loop and for asyncio, if given.
+        stand_ins: the text of the modules `REPLACED`, if given.
     """
-    texts = {LOADER: loader, LOOP: loop, ASYNCIO: loop}
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(bytecode, "w") as target:
         for name in sorted(source_zip.namelist()):
-            stand_in = texts.get(name)
-            content = stand_in.encode() if stand_in else source_zip.read(name)
+            is_replaced = stand_ins and name in REPLACED
+            content = stand_ins.encode() if is_replaced else source_zip.read(name)
             if name.endswith(".py"):
                 code = without_line_tables(compiled(content, name))
                 name, content = f"{name}c", pyc(code, content)

@@ -1,5 +1,6 @@
 """Output for the person at the terminal: steps with their times, and failures in plain words."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -77,56 +78,34 @@ def run(
 
 
 # Words in the output of pip, npm and compilers, and what they mean to a person.
-_CAUSES = (
-    (
-        (
-            "Temporary failure in name resolution",
-            "Failed to establish a new connection",
-            "Name or service not known",
-            "Network is unreachable",
-            "nodename nor servname",
-            "ConnectTimeoutError",
-            "ENOTFOUND",
-            "EAI_AGAIN",
-            "ETIMEDOUT",
-        ),
-        "The network cannot be reached. Go online (or set the proxy) and run the command again.",
+_CAUSES = {
+    r"Temporary failure in name resolution|Failed to establish a new connection"
+    r"|Name or service not known|Network is unreachable|nodename nor servname|ConnectTimeoutError"
+    r"|ENOTFOUND|EAI_AGAIN|ETIMEDOUT": (
+        "The network cannot be reached. Go online (or set the proxy) and run the command again."
     ),
-    (
-        ("CERTIFICATE_VERIFY_FAILED", "SELF_SIGNED_CERT_IN_CHAIN"),
-        "A certificate was rejected: there is a proxy between this machine and the registry.",
+    r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT_IN_CHAIN": (
+        "A certificate was rejected: there is a proxy between this machine and the registry."
     ),
-    (
-        ("No space left on device", "ENOSPC"),
-        "The disk is full. Free some space and run the command again.",
+    r"No space left on device|ENOSPC": (
+        "The disk is full. Free some space and run the command again."
     ),
-    (
-        ("DO NOT MATCH THE HASHES", "EINTEGRITY"),
-        "A downloaded file does not match its pin; it was not installed.",
+    r"DO NOT MATCH THE HASHES|EINTEGRITY": (
+        "A downloaded file does not match its pin; it was not installed."
     ),
-    (
-        (
-            "command 'gcc' failed",
-            "command 'cc' failed",
-            "Microsoft Visual C++",
-            "No such file or directory: 'gcc'",
-        ),
+    r"command 'g?cc' failed|Microsoft Visual C\+\+|No such file or directory: 'gcc'": (
         "A package has to be compiled here, and there is no working C compiler. Install one "
-        "(Debian: build-essential; macOS: xcode-select --install).",
+        "(Debian: build-essential; macOS: xcode-select --install)."
     ),
-    (
-        ("No matching distribution found", "from versions: none"),
+    r"No matching distribution found|from versions: none": (
         "A pinned package has no build for this Python or system. Python 3.11 to 3.13 on Linux "
-        "or macOS are what this project is tested on.",
+        "or macOS are what this project is tested on."
     ),
-)
+}
 
 
 def _explain(output: str) -> str:
-    for signs, meaning in _CAUSES:
-        if any(sign in output for sign in signs):
-            return f"{meaning}\n"
-    return ""
+    return next((f"{text}\n" for signs, text in _CAUSES.items() if re.search(signs, output)), "")
 
 
 def _tail(output: str, lines: int = 15) -> str:

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError
+from tools.files import change_pages
 
 INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?:\s[^>]*)?)>(?P<text>.*?)</script>", re.S)
 # What the template says, so that a page also works when only MkDocs was run.
@@ -22,14 +23,17 @@ def pin_inline_scripts(site: Path) -> None:
 
     Raises BuildError when a page has no policy.
     """
-    pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
-    hashes = sorted({found for text in pages.values() for found in script_hashes(text)})
+    texts = [page.read_text("utf-8") for page in site.rglob("*.html")]
+    hashes = sorted(set[str]().union(*map(script_hashes, texts)))
     strict = " ".join(["script-src 'self'", *(f"'sha256-{found}'" for found in hashes)])
-    for path, text in pages.items():
+
+    def pinned(page: Path, text: str) -> str:
         if text.count(LOOSE) != 1:
-            name = path.relative_to(site)
+            name = page.relative_to(site)
             raise BuildError(f"{name}: must have one content security policy with {LOOSE}.")
-        path.write_text(text.replace(LOOSE, strict), "utf-8")
+        return text.replace(LOOSE, strict)
+
+    change_pages(site, pinned)
 
 
 def script_hashes(page: str) -> set[str]:

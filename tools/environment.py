@@ -89,16 +89,13 @@ def _install(group: Group) -> None:
         return
     stamp.unlink(missing_ok=True)
     # The files are complete, so pip needs no resolver, and nothing unpinned can come in.
-    command: list[str | Path] = [
-        venv_python(),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
+    command: list[str | Path] = [venv_python(), "-m", "pip", "install", "--quiet", "--no-input"]
+    command += [
         "--no-deps",
         "--require-hashes",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
     ]
-    command += ["--no-input", "--no-build-isolation", "--disable-pip-version-check"]
     command.append("--no-compile")  # pip would take one core for it, `_compile` takes all
     with step(f"Installing {_PURPOSE[group]}"):
         run([*command, "-r", requirement_file], f"pip could not install {requirement_file.name}.")

@@ -1,4 +1,4 @@
-"""Run inside Pyodide by import_closure.mjs: what pages ask of `calculator`, and what that imports.
+"""Run inside Pyodide by browser_python.mjs: what pages ask of `calculator`, and what that imports.
 
 It imports nothing that `calculator` and Pyodide do not.
 """
@@ -54,8 +54,9 @@ def exercise_readers() -> list[str]:
     return failed
 
 
-def imported(library: str) -> list[str]:
-    """The modules that have been imported from the zip at `library`."""
+def imported() -> list[str]:
+    """The modules that have been imported from the zip of Python's library."""
+    library = next(path for path in sys.path if path.startswith("/lib/") and path.endswith(".zip"))
     origins = {
         name: getattr(getattr(module, "__spec__", None), "origin", None) or ""
         for name, module in list(sys.modules.items())

@@ -1,9 +1,9 @@
-"""Folders that are swapped in whole, and a lock so that two builds do not disturb each other."""
+"""Folders that are swapped in whole, pages changed, and a lock against two builds at once."""
 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,6 +35,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     temporary.write_bytes(content)
     temporary.replace(path)
+
+
+def change_pages(site: Path, change: Callable[[Path, str], str]) -> None:
+    """Let `change` write the text of each page of `site` again, given its path and its text."""
+    for page in sorted(site.rglob("*.html")):
+        page.write_text(change(page, page.read_text("utf-8")), "utf-8")
 
 
 def digest(paths: Iterable[Path]) -> str:

@@ -30,7 +30,7 @@ def fill_notebooks(folder: Path, source: Source) -> None:
 def placeholders(site: Path) -> list[str]:
     """One line for each placeholder that is left in a page or a notebook."""
     return [
-        f"{path.relative_to(site)}: {found[0]}"
+        f"{path.relative_to(site)}: {found[0]}: is to be filled in"
         for path in sorted([*site.rglob("*.html"), *site.rglob("*.ipynb")])
         for found in PLACEHOLDERS.finditer(path.read_text("utf-8"))
     ]

@@ -1,4 +1,4 @@
-"""Run inside Pyodide by import_closure.mjs: the part of the standard library that is imported.
+"""Run inside Pyodide by browser_python.mjs: the part of the standard library that is imported.
 
 Two thirds of the library are never imported by Pyodide and `calculator`. They stay out of the zip
 that every first visit downloads; `left_out`, a module in it, names them, so that the page can fetch
@@ -17,6 +17,7 @@ from types import CodeType
 from tools.compile_bytecode import (
     FINDER,
     MODULES,
+    Modules,
     add_entry,
     add_packed,
     compiled,
@@ -38,19 +39,12 @@ install(__file__.rpartition("/")[0])
 def wanted(calculator: str) -> list[str]:
     """The modules of `calculator`, and those that any of its code names in an import."""
     sys.path.append(calculator)
-    try:
-        import packed  # type: ignore[import-not-found]  # it is in the archive
-    except ImportError:  # sources, which name nothing beforehand
-        return _modules_of(calculator)
+    import packed  # type: ignore[import-not-found]  # it is in the archive
+
     modules = packed.read(calculator)
     own = names_of(modules)
     used = {name for each in own for name in _imports(marshal.loads(modules[each][0]))}
     return sorted(name for name in {*own, *used} if not name.startswith(READERS))
-
-
-def _modules_of(calculator: str) -> list[str]:
-    with zipfile.ZipFile(calculator) as archive:
-        return sorted(module_of(path) for path in archive.namelist() if path.endswith(".py"))
 
 
 def _imports(code: CodeType) -> Iterator[str]:
@@ -66,24 +60,19 @@ def _imports(code: CodeType) -> Iterator[str]:
 def write_closure(library: str, names: list[str], calculator: str, target: str) -> None:
     """Pack the modules `names` of the zip at `library`, and `left_out` with the others' names.
 
-    They are not packed where `calculator` is not, which has the module that imports them.
+    `calculator` is the archive that has the module that imports packed ones.
     """
     with zipfile.ZipFile(library) as whole, zipfile.ZipFile(target, "w") as closure:
-        paths = {module_of(path): path for path in whole.namelist() if path.endswith(".pyc")}
-        finder = _finder(calculator)
-        modules = {}
-        for name in sorted(paths.keys() & set(names)):
-            content = whole.read(paths[name])
-            if finder is None or name.partition(".")[0] in EARLY:
-                add_entry(closure, paths[name], content)
-            else:
-                is_package = paths[name].endswith("/__init__.pyc")
-                modules[name] = (content[HEADER_SIZE:], is_package)
-        if finder is not None:
-            add_packed(closure, MODULES, modules)
-            add_entry(closure, f"{FINDER}.pyc", finder)
-            _add_module(closure, "sitecustomize", INSTALL)
-        left_out = " ".join(sorted(paths.keys() - set(names)))
+        paths = _paths(whole)
+        chosen = paths.keys() & set(names)
+        early = {name for name in chosen if name.partition(".")[0] in EARLY}
+        for name in sorted(early):
+            add_entry(closure, paths[name], whole.read(paths[name]))
+        add_packed(closure, MODULES, _code(whole, chosen - early))
+        with zipfile.ZipFile(calculator) as archive:
+            add_entry(closure, f"{FINDER}.pyc", archive.read(f"{FINDER}.pyc"))
+        _add_module(closure, "sitecustomize", INSTALL)
+        left_out = " ".join(sorted(paths.keys() - chosen))
         _add_module(closure, "left_out", f"NAMES = frozenset({left_out!r}.split())")
 
 
@@ -93,18 +82,21 @@ def write_readers(library: str, names: list[str], readers: str, target: str) -> 
 
     modules = packed.read(readers)
     with zipfile.ZipFile(library) as whole, zipfile.ZipFile(target, "w") as written:
-        paths = {module_of(path): path for path in whole.namelist() if path.endswith(".pyc")}
-        for name in sorted(paths.keys() & set(names)):
-            is_package = paths[name].endswith("/__init__.pyc")
-            modules[name] = (whole.read(paths[name])[HEADER_SIZE:], is_package)
+        modules |= _code(whole, _paths(whole).keys() & set(names))
         add_packed(written, MODULES, modules)
 
 
-def _finder(calculator: str) -> bytes | None:
-    """The compiled module that imports packed ones; None if `calculator` is not packed."""
-    with zipfile.ZipFile(calculator) as archive:
-        path = f"{FINDER}.pyc"
-        return archive.read(path) if path in archive.namelist() else None
+def _paths(library: zipfile.ZipFile) -> dict[str, str]:
+    return {module_of(path): path for path in library.namelist() if path.endswith(".pyc")}
+
+
+def _code(library: zipfile.ZipFile, names: set[str]) -> Modules:
+    """The code of some modules, as packed.py reads it."""
+    paths = _paths(library)
+    return {
+        name: (library.read(paths[name])[HEADER_SIZE:], paths[name].endswith("/__init__.pyc"))
+        for name in sorted(names)
+    }
 
 
 def _add_module(archive: zipfile.ZipFile, name: str, text: str) -> None:

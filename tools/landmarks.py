@@ -5,24 +5,14 @@ The outermost says where one is; those inside become groups.
 """
 
 import re
-from pathlib import Path
 
 _NAV = re.compile(r"<nav\b[^>]*>|</nav>")
 
 
-def unnest_navigation(site: Path) -> None:
-    """Turn each `nav` inside another one into a group, in every page of `site`."""
-    for path in sorted(site.rglob("*.html")):
-        text = path.read_text("utf-8")
-        changed = without_nested_navigation(text)
-        if changed != text:
-            path.write_text(changed, "utf-8")
+def without_nested_navigation(_: object, page: str) -> str:
+    """`page` with a `nav` at the outermost level only, each inside it turned into a group.
 
-
-def without_nested_navigation(page: str) -> str:
-    """`page` with a `nav` at the outermost level only.
-
-    >>> without_nested_navigation('<nav id="a"><nav class="b">c</nav></nav>')
+    >>> without_nested_navigation(None, '<nav id="a"><nav class="b">c</nav></nav>')
     '<nav id="a"><div role="group" class="b">c</div></nav>'
     """
     depth = 0

@@ -8,27 +8,22 @@ from urllib.parse import unquote, urlsplit
 ADDRESSES = {
     "a": "href", "img": "src", "link": "href", "script": "src", "source": "src", "use": "href",
 }  # fmt: skip
-PLACES = ("id", "name")
+Element = tuple[str, dict[str, str]]
 
 
-class Page(HTMLParser):
-    """A page's links, and the places in it that can be linked to."""
-
-    def __init__(self, text: str) -> None:
+class _Elements(HTMLParser):
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.addresses: list[str] = []
-        self.places: set[str] = set()
-        self.feed(text)
+        self.found: list[Element] = []
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the addresses and places of one element."""
-        for name, value in attrs:
-            if value is None:
-                continue
-            if name in PLACES:
-                self.places.add(value)
-            if name == ADDRESSES.get(tag):
-                self.addresses.append(value)
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def elements(page: str) -> list[Element]:
+    """The elements of a page's HTML: the tag and the attributes of each."""
+    return _Elements(page).found
 
 
 def broken_links(site: Path, base: str = "/") -> list[str]:
@@ -36,17 +31,23 @@ def broken_links(site: Path, base: str = "/") -> list[str]:
 
     Pages use relative addresses; 404.html, which is shown for any address, starts at `base`.
     """
-    pages = {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
+    pages = {path: elements(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
+    places = {
+        path: {given[name] for _, given in page for name in ("id", "name") if name in given}
+        for path, page in pages.items()
+    }
     return [
         f"{path.relative_to(site)}: {address}: {problem}"
         for path, page in pages.items()
-        for address in sorted(set(page.addresses))
-        for problem in _problems(address, path, site, base, pages)
+        for address in sorted(
+            {given[ADDRESSES[tag]] for tag, given in page if ADDRESSES.get(tag) in given}
+        )
+        for problem in _problems(address, path, site, base, places)
     ]
 
 
 def _problems(
-    address: str, page: Path, site: Path, base: str, pages: dict[Path, Page]
+    address: str, page: Path, site: Path, base: str, places: dict[Path, set[str]]
 ) -> Iterator[str]:
     try:
         parts = urlsplit(address)
@@ -61,7 +62,7 @@ def _problems(
     target = _file(unquote(parts.path), page, site, base)
     if not target.is_file():
         yield "leads to no file of the site"
-    elif target in pages and unquote(parts.fragment) not in {"", *pages[target].places}:
+    elif target in places and unquote(parts.fragment) not in {"", *places[target]}:
         yield "leads to no place of that page"
 
 

@@ -16,7 +16,6 @@ from tools.files import only_one, write_atomically
 
 NODE_MODULES = ROOT / "node_modules"
 OLDEST_NODE = (20, 19)
-_STAMP = NODE_MODULES / ".complete"
 
 
 class Packages(enum.StrEnum):
@@ -50,37 +49,35 @@ def find_node() -> Node:
 
 def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Path:
     """Fill node_modules with what package-lock.json pins, unless it is there already."""
-    lock = ROOT / "package-lock.json"
-    pins = hashlib.sha256(lock.read_bytes()).hexdigest()
     # Whoever has all of them has those of the site.
-    enough = [f"{pins} {found}" for found in {packages, Packages.ALL}]
-    with only_one():
-        if not (_STAMP.is_file() and _STAMP.read_text() in enough):
-            options = ["--omit=dev"] if packages is Packages.SITE else []
-            _fetch(node, ROOT, packages, options)
-            write_atomically(_STAMP, f"{pins} {packages}".encode())
-    return NODE_MODULES
+    enough = {packages, Packages.ALL}
+    return _install(
+        node, ROOT, packages, enough, ["--omit=dev"] if packages is Packages.SITE else []
+    )
 
 
 def install_lighthouse(node: Node) -> Path:
     """Fetch what tools/lighthouse/package-lock.json pins, unless it is there; give its command."""
-    folder = ROOT / "tools" / "lighthouse"
-    stamp = folder / "node_modules" / ".complete"
+    packages = _install(node, ROOT / "tools" / "lighthouse", "Lighthouse", {"Lighthouse"})
+    return packages / "lighthouse" / "cli" / "index.js"
+
+
+def _install(
+    node: Node, folder: Path, title: str, enough: Iterable[str], options: Iterable[str] = ()
+) -> Path:
+    """Fill `folder`'s node_modules with what its package-lock.json pins, and give them."""
     pins = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    modules = folder / "node_modules"
+    stamp = modules / ".complete"
     with only_one():
-        if not (stamp.is_file() and stamp.read_text() == pins):
-            _fetch(node, folder, "Lighthouse")
-            write_atomically(stamp, pins.encode())
-    return folder / "node_modules" / "lighthouse" / "cli" / "index.js"
-
-
-def _fetch(node: Node, folder: Path, title: str, options: Iterable[str] = ()) -> None:
-    """Fill `folder`'s node_modules with what its package-lock.json pins."""
-    command: list[str | Path] = [*node.npm, "ci", "--ignore-scripts"]
-    command += ["--no-audit", "--no-fund", "--loglevel=error", *options]
-    failure = "npm could not fetch the pinned packages."
-    with step(f"Fetching {title} from npm"):
-        run(command, failure, environment=environment_of(node), folder=folder)
+        if not (stamp.is_file() and stamp.read_text() in {f"{pins} {found}" for found in enough}):
+            command: list[str | Path] = [*node.npm, "ci", "--ignore-scripts"]
+            command += ["--no-audit", "--no-fund", "--loglevel=error", *options]
+            failure = "npm could not fetch the pinned packages."
+            with step(f"Fetching {title} from npm"):
+                run(command, failure, environment=environment_of(node), folder=folder)
+            write_atomically(stamp, f"{pins} {title}".encode())
+    return modules
 
 
 def environment_of(node: Node) -> dict[str, str]:

@@ -1,20 +1,16 @@
 """Build, serve, and build again whenever a source changes."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from tools.console import ROOT, BuildError, run, say
 from tools.environment import Group, ensure, venv_python
+from tools.source import walked
 
-# Folders that no page is made of; hidden ones are left out, too. All else is watched, since pages
-# show the changelog, measurements, and words of every package.
-UNWATCHED = {
-    "__pycache__", "bench", "build", "env", "node_modules", "rehearsals", "site", "tests",
-}  # fmt: skip
 POLL_SECONDS = 0.7
 
 
@@ -51,30 +47,24 @@ def changes() -> Iterator[Path]:
         now = _snapshot()
         if now == before:
             continue
-        changed = sorted(
-            path for path in now.keys() | before.keys() if now.get(path) != before.get(path)
-        )
+        changed = min(path for path, _ in now.items() ^ before.items())
         while (later := _snapshot()) != now:
             now = later
             time.sleep(POLL_SECONDS)
         before = now
-        yield changed[0].relative_to(ROOT)
+        yield changed.relative_to(ROOT)
 
 
 def _snapshot() -> dict[Path, tuple[int, int]]:
     """The size and time of every watched file."""
     seen = {}
     for path in watched():
-        try:
+        with suppress(FileNotFoundError):
             status = path.stat()
-        except FileNotFoundError:
-            continue
-        seen[path] = (status.st_size, status.st_mtime_ns)
+            seen[path] = (status.st_size, status.st_mtime_ns)
     return seen
 
 
 def watched() -> Iterator[Path]:
-    """Every file of the checkout that is a source."""
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in UNWATCHED and name[0] != "."]
-        yield from (Path(folder, name) for name in files if name[0] != ".")
+    """Every source but the tests: pages show the changelog, measurements, each package's words."""
+    return (ROOT / name for name in walked() if not name.startswith("tests/"))

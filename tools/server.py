@@ -2,11 +2,14 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from threading import Thread
 from typing import BinaryIO
 
 from tools.console import BuildError
@@ -154,3 +157,16 @@ def make_server(folder: Path, port: int) -> ThreadingHTTPServer:
         raise BuildError(f"Port {port} needs more rights; try --port 8000.") from error
     except OSError as error:
         raise BuildError(f"Port {port} is taken; try --port {port + 1}.") from error
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve `folder` on a free port while the context lasts; give the address, with a slash."""
+    with make_server(folder, 0) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

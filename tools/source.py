@@ -25,7 +25,9 @@ ARCHIVE = f"{NAME}.tar.gz"
 # Cited files, where there is no repository to link to; `.txt` is shown by any static host.
 SHOWN = "source"
 EPOCH = "315532800"  # 1980, the oldest date that a zip can hold: where there is no git
-NOT_SOURCES = {"__pycache__", "bench", "build", "env", "node_modules", "rehearsals", "site"}
+NOT_SOURCES = re.compile(
+    r"__pycache__|bench|build|env|node_modules|rehearsals|site|\.git|\.venv|\.build|.*(_cache|\.egg-info)"
+)
 # How well-known hosts show a file of the newest version.
 VIEWS = {"github.com": "/blob/HEAD/", "gitlab.com": "/-/blob/HEAD/"}
 
@@ -77,22 +79,20 @@ class Source:
 
     def colab(self, notebook: str) -> str:
         """The address that opens a notebook in Colab, which reads GitHub; else nothing."""
-        where = self._on_github(notebook)
-        return f"https://colab.research.google.com/github{where}" if where else ""
+        return self._on_github(notebook, "https://colab.research.google.com/github")
 
     def kaggle(self, notebook: str) -> str:
         """The address that opens a notebook in Kaggle, which reads GitHub; else nothing."""
-        where = self._on_github(notebook)
-        return (
-            f"https://www.kaggle.com/kernels/welcome?src=https://github.com{where}" if where else ""
+        return self._on_github(
+            notebook, "https://www.kaggle.com/kernels/welcome?src=https://github.com"
         )
 
-    def _on_github(self, notebook: str) -> str:
-        """The path of a published notebook on GitHub; empty where it is not there."""
+    def _on_github(self, notebook: str, reader: str) -> str:
+        """The path of a published notebook on GitHub behind `reader`; empty if it is not there."""
         parts = urlsplit(self.repository)
         if parts.hostname != "github.com" or not self.notebooks:
             return ""
-        return f"{parts.path}/blob/{self.notebooks}/{notebook}"
+        return f"{reader}{parts.path}/blob/{self.notebooks}/{notebook}"
 
     def view(self, path: str) -> str:
         """The address that shows a file of the source; relative to the site's root, or whole."""
@@ -157,19 +157,15 @@ def files() -> list[str]:
     if (ROOT / ".git").exists():
         listed = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
         return sorted(name for name in listed if name and (ROOT / name).is_file())
-    return sorted(_walked())
+    return sorted(walked())
 
 
-def _walked() -> Iterator[str]:
+def walked() -> Iterator[str]:
+    """The paths of all files that are neither hidden folders' nor generated."""
     for folder, folders, names in os.walk(ROOT):
-        here = Path(folder)
-        hidden = (".git", ".venv", ".build")
-        folders[:] = [
-            name
-            for name in folders
-            if name not in {*NOT_SOURCES, *hidden} and not name.endswith(("_cache", ".egg-info"))
-        ]
-        yield from ((here / name).relative_to(ROOT).as_posix() for name in names)
+        folders[:] = [name for name in folders if not NOT_SOURCES.fullmatch(name)]
+        kept = (Path(folder, name) for name in names if name != ".git")  # a worktree's is a file
+        yield from (path.relative_to(ROOT).as_posix() for path in kept)
 
 
 def write_archive(target: Path) -> None:

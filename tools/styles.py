@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError, run
+from tools.files import change_pages
 from tools.node import Node
 
 # In the order in which a page links them; ours is the one that stays.
@@ -45,8 +46,9 @@ def merge_styles(site: Path, node: Node) -> None:
     styles.write_text(f"{first}{ours}{behind_text}{mark}{end}", "utf-8")
     _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
     merged = [*before, behind]
-    for page in sorted(site.rglob("*.html")):
-        page.write_text(_without_links(page.read_text("utf-8"), merged), "utf-8")
+    names = "|".join(re.escape(path.name) for path in merged)
+    link = re.compile(rf'\s*<link rel="stylesheet" href="[^"]*/(?:{names})">')
+    change_pages(site, lambda _, text: link.sub("", text))
     for path in merged:
         path.unlink()
         path.with_name(f"{path.name}.map").unlink(missing_ok=True)
@@ -64,8 +66,3 @@ def _move_map(path: Path, lines: int) -> None:
     content = json.loads(path.read_text("utf-8"))
     content["mappings"] = ";" * lines + content["mappings"]
     path.write_text(json.dumps(content, separators=(",", ":")), "utf-8")
-
-
-def _without_links(page: str, styles: list[Path]) -> str:
-    names = "|".join(re.escape(path.name) for path in styles)
-    return re.sub(rf'\s*<link rel="stylesheet" href="[^"]*/(?:{names})">', "", page)

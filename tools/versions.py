@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError
+from tools.files import change_pages
 
 STAYING = ("share", "readme")
 WORKER = "service-worker.js"
@@ -40,9 +41,8 @@ def name_by_content(site: Path, path: str) -> None:
     for name, aside in staying.items():
         assets.mkdir(exist_ok=True)
         aside.rename(assets / name)
-    pages = sorted(site.rglob("*.html"))
-    _rewrite_addresses(pages, named.name, path)
-    _stamp_worker(site, pages, [named.name, pyodide.name])
+    _rewrite_addresses(site, named.name, path)
+    _stamp_worker(site, [named.name, pyodide.name])
 
 
 def folder_of(site: Path, kind: str) -> Path:
@@ -57,21 +57,19 @@ def folder_of(site: Path, kind: str) -> Path:
     return found[0]
 
 
-def _rewrite_addresses(pages: list[Path], folder: str, path: str) -> None:
+def _rewrite_addresses(site: Path, folder: str, path: str) -> None:
     """Let the elements of each page, and the theme's settings in it, name the new folder."""
     up = rf"(?:\.\./|\./|{re.escape(path or '/')})*"
     left = "|".join(STAYING)
     address = re.compile(rf'((?:href=|src=|"search": ?)["\']?{up})assets/(?!(?:{left})/)')
-    for page in pages:
-        text = page.read_text("utf-8")
-        page.write_text(address.sub(rf"\g<1>{folder}/", text), "utf-8")
+    change_pages(site, lambda _, text: address.sub(rf"\g<1>{folder}/", text))
 
 
-def _stamp_worker(site: Path, pages: list[Path], folders: list[str]) -> None:
+def _stamp_worker(site: Path, folders: list[str]) -> None:
     """Write the build's name and folders into the service worker, which makes it a new one."""
     worker = site / WORKER
     total = hashlib.sha256(worker.read_bytes())
-    for page in pages:
+    for page in sorted(site.rglob("*.html")):
         total.update(page.relative_to(site).as_posix().encode() + b"\0" + page.read_bytes())
     _replace_once(worker, PLACEHOLDERS["folders"], " ".join(folders))
     _replace_once(worker, PLACEHOLDERS["build"], total.hexdigest()[:12])

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.addresses import (
-    WITHOUT_SITE_URL,
-    path_of,
-    site_url,
-    write_relative_sitemap,
-)
+from tools.addresses import WITHOUT_SITE_URL, path_of, site_url, write_relative_sitemap
 from tools.browser_python import package_lock, stage_browser_python
 from tools.budget import check_budget
 from tools.bundle import BUNDLED, bundle_assets, load_page_scripts
@@ -21,14 +16,14 @@ from tools.citations import link_cited_files
 from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
 from tools.content_policy import pin_inline_scripts
-from tools.files import WORKSHOP, fresh, only_one, replace_folder
+from tools.files import WORKSHOP, change_pages, fresh, only_one, replace_folder
 from tools.filling import fill_notebooks, placeholders
-from tools.landmarks import unnest_navigation
+from tools.landmarks import without_nested_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 from tools.styles import merge_styles
-from tools.theme_script import lighten_opening, read_relative_sitemap
+from tools.theme_script import change_theme_script
 from tools.versions import name_by_content
 
 SITE = ROOT / "site"
@@ -47,6 +42,10 @@ def build_site(to_publish: bool) -> Path:
     Raises:
         BuildError: with the reason; the old site/ then stays as it is.
     """
+    # build.py's own interpreter imports this module, and has neither Jinja2 nor Pillow.
+    from templates.render import render
+    from tools.share_pictures import draw_share_pictures
+
     address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
@@ -63,21 +62,21 @@ def build_site(to_publish: bool) -> Path:
         with step("Computing the figures of the pages"):
             figures.wait()
         with step("Rendering the pages"):
-            _render_templates()
-            _draw_share_pictures()
+            render(STAGING)
+            draw_share_pictures(STAGING)
             _run_mkdocs(address, source)
         link_cited_files(UNFINISHED, source)
-        read_relative_sitemap(UNFINISHED)
-        lighten_opening(UNFINISHED)
+        change_theme_script(UNFINISHED)
         if not address:
             write_relative_sitemap(UNFINISHED)
         load_page_scripts(UNFINISHED)
         merge_styles(UNFINISHED, node)
-        unnest_navigation(UNFINISHED)
+        change_pages(UNFINISHED, without_nested_navigation)
         name_by_content(UNFINISHED, path_of(address))
         pin_inline_scripts(UNFINISHED)
-        _check_links(address)
-        _check_placeholders()
+        wrong = [*broken_links(UNFINISHED, path_of(address)), *placeholders(UNFINISHED)]
+        if wrong:
+            raise BuildError("Links to nowhere, or places not filled in:\n" + "\n".join(wrong))
         check_budget(UNFINISHED)
         if to_publish:
             compress_site(UNFINISHED, node)
@@ -98,20 +97,6 @@ def figures_ahead() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def _render_templates() -> None:
-    """Let templates/ write what is generated, before MkDocs sees the folder."""
-    from templates.render import render
-
-    render(STAGING)
-
-
-def _draw_share_pictures() -> None:
-    """Import Pillow only in the interpreter that has it, as `_render_templates` does Jinja2."""
-    from tools.share_pictures import draw_share_pictures
-
-    draw_share_pictures(STAGING)
-
-
 def _run_mkdocs(address: str, source: Source) -> None:
     shutil.rmtree(UNFINISHED, ignore_errors=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
@@ -123,17 +108,6 @@ def _run_mkdocs(address: str, source: Source) -> None:
         "MkDocs found problems in the pages.",
         environment={**os.environ, **ours},
     )
-
-
-def _check_links(address: str) -> None:
-    broken = broken_links(UNFINISHED, path_of(address))
-    if broken:
-        raise BuildError("Links that lead nowhere:\n" + "\n".join(broken))
-
-
-def _check_placeholders() -> None:
-    if left := placeholders(UNFINISHED):
-        raise BuildError("Placeholders that were not filled in:\n" + "\n".join(left))
 
 
 if __name__ == "__main__":

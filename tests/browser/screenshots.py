@@ -6,13 +6,12 @@ python -m tests.browser.screenshots OUT [PAGE ...]    for example: OUT join calc
 import re
 import sys
 from pathlib import Path
-from threading import Thread
 
 from playwright.sync_api import Page, sync_playwright
 
 from tools.addresses import pages_of
 from tools.chromium import FLAGS, find_chromium
-from tools.server import make_server
+from tools.server import serving
 from tools.website import SITE
 
 WIDTHS = (1440, 390)
@@ -47,10 +46,7 @@ def take(page: Page, address: str, path: str, target: Path) -> None:
 def main(out: Path, names: list[str]) -> None:
     """Take pictures of the pages so named, else of all pages of the built site, into `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    server = make_server(SITE, 0)
-    Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}/"
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, serving(SITE) as address:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
         for width in WIDTHS:
             for scheme in SCHEMES:
@@ -63,7 +59,6 @@ def main(out: Path, names: list[str]) -> None:
                     print(target)
                 page.close()
         browser.close()
-    server.shutdown()
 
 
 if __name__ == "__main__":

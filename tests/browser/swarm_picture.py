@@ -5,14 +5,13 @@ writes the curve and the drawings in both color schemes.
 """
 
 import io
-from threading import Thread
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tools.chromium import FLAGS, find_chromium
 from tools.console import ROOT
-from tools.server import make_server
+from tools.server import serving
 from tools.website import SITE
 
 FOLDER = ROOT / "docs" / "assets" / "readme"
@@ -34,13 +33,11 @@ CLIP = """() => {
 
 def main() -> None:
     """Train once, and write a picture for each color scheme."""
-    server = make_server(SITE, 0)
-    Thread(target=server.serve_forever, daemon=True).start()
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, serving(SITE) as address:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1100, "height": 900})
         page.set_default_timeout(PATIENCE_MS)
-        page.goto(f"http://127.0.0.1:{server.server_port}/train-in-this-tab/")
+        page.goto(f"{address}train-in-this-tab/")
         page.click("#tab [data-start]")
         page.evaluate("() => scrollTo(0, document.querySelector('#tab').offsetTop - 80)")
         page.wait_for_function(LEARNED)
@@ -52,7 +49,6 @@ def main() -> None:
                 FOLDER / f"train-in-this-tab-{name}.webp", quality=75, method=6
             )
         browser.close()
-    server.shutdown()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urljoin
 
 import pytest
@@ -11,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.visits import FOLLOW, Visitor, settled
 from tools.addresses import pages_of
-from tools.server import make_server
+from tools.server import serving
 
 pytestmark = pytest.mark.browser
 
@@ -21,13 +20,8 @@ def deep_address(site: Path, tmp_path: Path) -> Iterator[str]:
     """The address of the built site under a path that the build knows nothing of."""
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "run").symlink_to(site)
-    server = make_server(tmp_path, 0)
-    thread = Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/some/run/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path) as address:
+        yield f"{address}some/run/"
 
 
 def test_every_page_is_reached_without_a_reload_and_keeps_the_style_sheet(
