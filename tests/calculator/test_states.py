@@ -8,10 +8,7 @@ from calculator.catalog import MODELS
 from calculator.parameters import count_parameters, parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
-from calculator.states import (
-    state_bytes,
-    statics,
-)
+from calculator.states import paged_bytes, state_bytes, statics
 from calculator.tensors import ParameterTensor
 
 MATRIX = [ParameterTensor("matrix", (1024, 1024))]
@@ -36,6 +33,13 @@ def test_adafactor_keeps_rows_and_columns() -> None:
     assert state_bytes(SMALL, factored) == 4 * 1024
     narrow = plan(optimizer="adafactor", optimizer_bits=16)
     assert state_bytes([ParameterTensor("matrix", (2048, 512))], narrow) == 2 * (2048 + 512)
+
+
+@pytest.mark.parametrize(("bits", "paged"), [(32, 8 * 400_000), (8, 2 * 400_000)])
+def test_states_are_paged_from_100000_elements_on(bits: int, paged: int) -> None:
+    # bitsandbytes' `get_state_buffer` pages no tensor of fewer than 1e5 elements
+    tensors = [ParameterTensor("below", (99_999,)), ParameterTensor("at", (100_000,), copies=4)]
+    assert paged_bytes(tensors, plan(paged_optimizer=True, optimizer_bits=bits)) == paged
 
 
 def test_mixed_precision_takes_16_bytes_a_parameter_and_8_more_for_the_update() -> None:

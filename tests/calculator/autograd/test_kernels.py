@@ -6,8 +6,15 @@ import pytest
 
 from calculator.autograd.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from calculator.autograd.mode import Attention, Mode
-from calculator.autograd.scratch import Tile, embedding_scratch, like_kernels, tile_of
-from calculator.autograd.sizes import constant, number_of
+from calculator.autograd.scratch import (
+    Tile,
+    efficient_output_scratch,
+    efficient_scratch,
+    embedding_scratch,
+    like_kernels,
+    tile_of,
+)
+from calculator.autograd.sizes import Size, constant, number_of
 from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.notes import notes_for
@@ -53,6 +60,7 @@ def test_a_t4_takes_heads_of_any_width_in_32_bits(capability: tuple[int, int], f
         (T4, 128, True, False, Tile(128, 64, False)),
         (RTX_3090, 96, True, False, Tile(128, 64, False)),  # a kernel of its own
         (RTX_3090, 96, True, True, Tile(64, 64, True)),  # without dropout
+        (RTX_3090, 97, True, False, Tile(64, 64, True)),
         (RTX_3090, 128, True, False, Tile(64, 64, True)),
     ],
 )
@@ -67,6 +75,58 @@ def test_an_embeddings_backward_sorts_more_than_3072_indices(indices: int, sorts
     # Embedding.cu, embedding_dense_backward_cuda
     made = embedding_scratch(constant(indices), constant(50257), constant(768), half=False)
     assert bool(number_of(made, {})) is sorts
+
+
+def bytes_of(made: Size) -> int:
+    return number_of(made, {})
+
+
+@pytest.mark.parametrize(
+    ("rows", "half", "sums"),
+    [
+        # Embedding.cu: 4,000 indices and the two that sort them; two counts; the first place and
+        # the number of each row; the place of each sum of ten. Blocks of 512 bytes.
+        (200, False, [32256] * 3 + [512] * 2 + [2048] * 2 + [5120, 19456]),  # 600 sums of 8 numbers
+        (100, False, [32256] * 3 + [512] * 2 + [1024] * 2 + [4096, 4096]),  # 500, added in place
+        (100, True, [32256] * 3 + [512] * 2 + [1024] * 2 + [4096, 4096, 3584]),  # in 32 bits first
+    ],
+)
+def test_an_embeddings_backward_lists_its_rows_and_adds_up_tens(
+    rows: int, half: bool, sums: list[int]
+) -> None:
+    made = embedding_scratch(constant(4000), constant(rows), constant(8), half=half)
+    assert bytes_of(made) == sum(sums)
+
+
+@pytest.mark.parametrize(
+    ("queries", "widths", "half", "made"),
+    [
+        # attention_backward.cu for 2 sequences of 3 heads, in blocks of 512 bytes. In 32 bits, the
+        # output times its gradient (6 x 256 x 64 numbers) and its sums twice, or the sums and 4
+        # tiles of 64 x 64 for each head, with 16 bytes each: whichever is more.
+        (256, (64, 64), False, 6 * 256 * 64 * 4 + 2 * 6 * 256 * 4),
+        (200, (64, 64), False, 5120 + 393728),
+        # in 16 bits, the sums and the tiles alone; of 128 x 128 for heads of 128
+        (200, (64, 64), True, 5120 + 393728),
+        (200, (128, 128), True, 5120 + 6 * 2 * (128 * 128 * 4 + 16) + 320),
+        # 128 x 64 above it: two rows of four; and the gradients of keys and values are summed up,
+        # in 4 parts of 64 keys, by 128 numbers of their width
+        (200, (256, 256), True, 5120 + 6 * 4 * (2 * 4 * (4 + 128 * 64) + 4 * 64 * 128 * 4) + 256),
+    ],
+)
+def test_the_efficient_kernels_backward_has_sums_and_tiles(
+    queries: int, widths: tuple[int, int], half: bool, made: int
+) -> None:
+    sizes = [constant(number) for number in (2, 3, queries)]
+    both = constant(widths[0]), constant(widths[1])
+    keys = constant(queries)
+    assert bytes_of(efficient_scratch(*sizes, both, keys, half, False, A100)) == made
+
+
+@pytest.mark.parametrize(("width", "made"), [(128, 0), (129, 2 * 3 * 200 * 129 * 4)])
+def test_the_efficient_kernel_adds_up_wide_outputs_in_32_bits(width: int, made: int) -> None:
+    two, three, many, wide = (constant(number) for number in (2, 3, 200, width))
+    assert bytes_of(efficient_output_scratch(two, three, many, (wide, wide))) == made
 
 
 @pytest.mark.parametrize(

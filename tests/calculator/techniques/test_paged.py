@@ -12,13 +12,10 @@ from calculator.plan import Plan
 from calculator.planner.advice import advise_in_steps
 from calculator.planner.need import Verdict, describe_need, judged, need_of
 from calculator.resolution import resolve
-from calculator.tensors import ParameterTensor
 from calculator.units import format_bytes
 
 PLAN = Plan(sequence_length=64, paged_optimizer=True)
 PLAIN = replace(PLAN, paged_optimizer=False, optimizer_bits=32)
-# bitsandbytes' `get_state_buffer` pages no tensor of fewer than 1e5 elements
-BELOW, AT = ParameterTensor("below", (99_999,)), ParameterTensor("at", (100_000,))
 
 
 def of(**options: Any) -> Plan:
