@@ -9,6 +9,7 @@ that breaks none.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple, assert_never
 
@@ -19,6 +20,7 @@ from calculator.errors import InputError
 from calculator.layers.basic import Split
 from calculator.models.model import CausalModel, LanguageModel, Model
 from calculator.models.registry import build, type_of
+from calculator.models.sparse import SparseDecoder
 from calculator.optimizers.rule import rule_of
 from calculator.plan import (
     ActivationOffload,
@@ -50,7 +52,7 @@ from calculator.techniques.lora import (
     projections,
     split,
 )
-from calculator.techniques.pipeline import MOST_MICRO_BATCHES
+from calculator.techniques.pipeline import MOST_MICRO_BATCHES, part_of, stages_in
 from calculator.techniques.task import BODY, has_idle, layers_in, parts_of
 from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER, side_of
 from calculator.techniques.turns import rounds_of
@@ -401,6 +403,10 @@ def _of_moved_inputs(plan: Plan, architecture: Architecture, kind: type[Model]) 
     if plan.reversible:
         rule = "has nothing to move from reversible layers, which keep no inputs: must be none"
         yield Broken("activation_offload", rule)
+    if plan.sequence_parallel and plan.activation_offload is ActivationOffload.PINNED:
+        rule = "PyTorch copies no DTensors, which parts of tokens are, to pinned RAM: not pinned"
+        out = {"activation_offload": ActivationOffload.PAGEABLE}
+        yield Broken("activation_offload", rule, out=out)
     if kind.layers_get_mask and plan.attention is Attention.EAGER:
         rule = f"of {architecture.family} would move eager attention's mask too, not counted"
         yield _uncounted("activation_offload", f"{rule}: must be none")
@@ -525,9 +531,6 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
     if not issubclass(kind, CausalModel):
         rule = "stages are counted of causal language models: must be 1"
         yield _uncounted("pipeline_parallel", rule)
-    elif kind.reads_other_layers:
-        rule = "layers read keys and embeddings of layers in other stages: must be 1"
-        yield _uncounted("pipeline_parallel", rule)
     if plan.loop is not Loop.TRAINER:
         rule = "a pipeline's schedule gets the outputs, not the training loop: must be trainer"
         yield Broken("loop", rule)
@@ -535,6 +538,7 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
         rule = "PyTorch's scaler stops on stages before the last, which have no loss: must be false"
         yield Broken("gradient_scaler", rule, out={"gradient_scaler": False})
     yield from _of_places(plan, architecture)
+    yield from _of_reading(plan, architecture, kind)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
         yield _uncounted("accumulation", rule)
@@ -562,6 +566,15 @@ def _of_places(plan: Plan, architecture: Architecture) -> Laws:
         if not most:
             yield Broken("pipeline_stages", f"each has a layer, of {architecture.layers:,}")
         yield Broken("pipeline_parallel", f"each stage has a layer: must be at most {most:,}")
+
+
+def _of_reading(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Layers that read what other stages have."""
+    if issubclass(kind, CausalModel):
+        parts = (part_of(architecture, plan, rank) for rank in range(plan.pipeline_parallel))
+        stages = chain(*(stages_in(part, plan) for part in parts))
+        if found := next(filter(None, map(kind.reads_others, stages)), ""):
+            yield Broken("pipeline_parallel", f"{found}: must be 1")
 
 
 def _of_schedules(plan: Plan) -> Laws:
@@ -623,9 +636,7 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
         )
         yield Broken("data_parallel", rule, out={"data_parallel": DataParallel.FSDP})
     if plan.lora and adapts_experts(plan.lora_targets or "", kind):
-        names = ", ".join(kind.fused_experts)
-        rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
-        yield Broken("lora_targets", rule)
+        yield _of_fused_experts(kind)
     early = (
         "beside tensor_parallel PyTorch ends the recomputation of a layer {} sum has arrived, and "
         "never frees that: must be {}"
@@ -646,6 +657,12 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
         **_of_dtensors(plan),
     }
     yield from _not_together("tensor_parallel", plan, others)
+
+
+def _of_fused_experts(kind: type[Model]) -> Broken:
+    names = ", ".join(kind.fused_experts)
+    rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
+    return Broken("lora_targets", rule)
 
 
 def _adapts_last_sum(plan: Plan, architecture: Architecture) -> bool:
@@ -694,9 +711,17 @@ def _of_experts(plan: Plan, architecture: Architecture, kind: type[Model]) -> La
     ]
     if uneven:
         yield Broken("expert_parallel", f"must divide the {' and the '.join(uneven)}")
+    shared = issubclass(kind, SparseDecoder) and kind.mixture(architecture).shared is not None
+    if shared and plan.is_sharded and plan.checkpointing is Checkpointing.OPERATIONS:
+        rule = (
+            "FSDP does less around experts when a layer is computed again, and PyTorch stops at "
+            "what it then misses, as a layer of all tokens stands beside them: must be none or full"
+        )
+        yield Broken("checkpointing", rule, out={"checkpointing": Checkpointing.FULL})
+    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
+        yield _of_fused_experts(kind)
     others = {
         "data_parallel": plan.replicas > 1 and not plan.is_sharded,
-        "lora_targets": bool(plan.lora) and adapts_experts(plan.lora_targets or "", kind),
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,
         # transformers finds no module for the output layer's weight

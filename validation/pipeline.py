@@ -39,6 +39,8 @@ SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
 }
 WIDE_STREAMS: Final = (Precision.FP32, Precision.AMP)
 SLIDING: Final = "sliding_attention"
+# parts that OPT lists before its layers and runs after them
+LISTED_EARLY: Final = ("project_out", "final_layer_norm")
 
 
 class Part(nn.Module):
@@ -51,7 +53,8 @@ class Part(nn.Module):
         causal, base = _copies(model)
         names = [name for name, _ in base.named_children()]
         layers = next(n for n in names if isinstance(getattr(base, n), nn.ModuleList))
-        before, after = names[: names.index(layers)], names[names.index(layers) + 1 :]
+        before = [n for n in names[: names.index(layers)] if n not in LISTED_EARLY]
+        after = [n for n in names if n not in (*before, layers)]
         self.tokens = next(n for n in before if isinstance(getattr(base, n), nn.Embedding))
         whole = getattr(base, layers)
         own = layers_of(len(whole), stages, place)
@@ -60,8 +63,9 @@ class Part(nn.Module):
         if not self.is_first:
             _take_as_it_is(base, self.tokens, before)
         if not self.is_last:
-            norm = next(n for n in after if "norm" in n or n.startswith("ln_"))
-            setattr(base, norm, nn.Identity())
+            for name in after:
+                if name in LISTED_EARLY or "norm" in name or name.startswith("ln_"):
+                    setattr(base, name, nn.Identity())
         self.base = base
         self.causal = causal if self.is_last else None
         self.autocast: Callable[[], Any] = nullcontext

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from transformers.distributed.configuration_utils import DistributedConfig
 
+from calculator.errors import InputError
 from calculator.plan import Plan
 from calculator.techniques.expert_parallel import rows_received
 from validation.configuration import Configuration
@@ -20,6 +21,7 @@ from validation.mesh import Mesh, is_sharded
 from validation.ranks import Ranks
 
 SHARDS: Final = "transformers.distributed.mixin.apply_fully_sharded_data_parallelism"
+DISPATCHED: Final = "ep_dispatch_experts"  # the rule of a layer's experts
 COUNTS: Final = "transformers.distributed.expert_parallel.all_to_all_single"
 
 
@@ -42,12 +44,14 @@ def spread(model: Any, plan: Plan, mesh: Mesh, options: dict[str, Any]) -> None:
         asked, _, meshes = type(model).prepare_distribute_model(asked)
     with patch(SHARDS, lambda model, *_: model):
         type(model).maybe_distribute_model(model, asked, meshes)
-    if replicas > 1:
-        _, rules, _ = model._resolve_parallel_plans(asked)
-        for path, module in model.named_modules():
-            if rules.get(path) == "ep_dispatch_experts":
-                whole = {"reshard_after_forward": True}
-                fully_shard(module, mesh=meshes.get_mesh("efsdp"), **options | whole)
+    _, rules, _ = model._resolve_parallel_plans(asked)
+    found = [item for path, item in model.named_modules() if rules.get(path) == DISPATCHED]
+    if not found:
+        rule = "adapters stand around experts, which are then divided among nobody"
+        raise InputError("expert_parallel", gpus, rule)
+    for module in found if replicas > 1 else ():
+        whole = {"reshard_after_forward": True}
+        fully_shard(module, mesh=meshes.get_mesh("efsdp"), **options | whole)
 
 
 def _default_group() -> dist.ProcessGroup:

@@ -101,6 +101,7 @@ class Sharder:
         self.held: Tensor | None = None
         self.reduced: Tensor | None = None
         self.kept: list[Tensor] = []
+        self.first: Unit | None = None
 
     # -- the root --------------------------------------------------------------------------------
 
@@ -138,16 +139,29 @@ class Sharder:
 
         A layer that `reshards` does so whatever the others do.
         """
-        again = self.tape.recomputes
-        unit = self._known(parameters) if again else Unit(parameters, self.tape.mode.weights)
+        if self.tape.recomputes:
+            return self._again(self._known(parameters), run, x)
+        unit = Unit(parameters, self.tape.mode.weights)
         self._before_forward(unit)
-        x = x if again else self._watched(unit, x)
-        x = run(x)
+        x = run(self._watched(unit, x))
         if reshards or self.tape.mode.reshards:
             unit.whole.clear()
         self._note(unit)
-        if x.node is not None and not again:
+        if x.node is not None:
             x.node.before = partial(self._before_backward, unit)
+        return x
+
+    def _again(self, unit: Unit, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """The output inside a layer that is computed again; the weights stay for backward.
+
+        The first unit takes itself for the root of a forward pass, and lets go of what is held at
+        its end, which it may never reach.
+        """
+        self.first = self.first or unit
+        self._before_forward(unit)
+        x = run(x)
+        if self.first is unit:
+            self.held = self.first = None
         return x
 
     def _known(self, parameters: Sequence[Parameter]) -> Unit:

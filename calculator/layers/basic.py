@@ -5,7 +5,7 @@ models/t5/modeling_t5.py, models/llama/modeling_llama.py).
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -46,6 +46,8 @@ class Projection(Layer):
     biased: bool = True
     name: str = ""
 
+    bias: Parameter | None = field(default=None, init=False)
+
     def __post_init__(self) -> None:
         self.adapter: Adapter | None = None
         self.split: Split | None = None
@@ -80,7 +82,7 @@ class Projection(Layer):
 
         Source: peft (tuners/lora/bnb.py, Linear4bit)
         """
-        out = packed(x)
+        out = packed(x, self.bias)
         if self.adapter is None:
             return out
         out = op.copy(out)
@@ -162,6 +164,7 @@ class Conv1D(Projection):
 
     def product(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
+        assert self.bias is not None
         return op.conv1d(x, x.tape.weight(self.weight), x.tape.weight(self.bias))
 
 

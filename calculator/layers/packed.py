@@ -46,26 +46,35 @@ class Packed(Layer):
         self.outer_levels = Buffer((OUTER_LEVELS,), FLOAT32) if self.double else None
         self.bias: Buffer | None = None  # a copy in 16 bits of one that is in shards
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., inputs) -> (..., outputs), in 16 bits unless all is in 32."""
+    def __call__(self, x: Tensor, bias: Parameter | None = None) -> Tensor:
+        """(..., inputs) -> (..., outputs), in 16 bits unless all is in 32, and perhaps a bias."""
         narrow = op.cast(x, x.tape.mode.arithmetic)
-        out = op.cast(self.product(narrow), x.dtype)
+        out = op.cast(self.product(narrow, bias), x.dtype)
         del narrow  # held until here
         return out
 
-    def product(self, x: Tensor) -> Tensor:
-        """The product, of which nothing is kept: its gradient needs the weight alone."""
+    def product(self, x: Tensor, bias: Parameter | None = None) -> Tensor:
+        """The product, of which nothing is kept: its gradient needs the weight alone.
+
+        A trained bias gets the sum over the first axis, which the engine sums over all others.
+        """
         t, shape, dtype = x.tape, x.shape, x.dtype
+        needed = x.node is not None
+        biases = [] if bias is None or not bias.trained else [t.weight(bias)]
         flops = 2 * elements_of(shape) * self.outputs
 
         def backward(_: Gradients) -> Gradients:
+            sums = [t.empty((*shape[1:-1], self.outputs), each.dtype) for each in biases]
+            if not needed:
+                return [None, *sums]
             t.ledger.compute(flops, dtype, Kind.PACKED)
             whole = self.unpacked(t, dtype)
             gradient = t.empty(shape, dtype)
             del whole  # dies here
-            return [gradient]
+            return [gradient, *sums]
 
-        node = t.record([x], special=backward)
+        summed = bool(biases) and len(shape) > 2
+        node = t.record([x, *biases], special=backward, summed=summed)
         t.ledger.compute(flops, dtype, Kind.PACKED)
         wide = [t.empty((self.scales,), FLOAT32) for _ in range(2)] if self.double else []
         whole = t.empty((self.outputs, self.inputs), dtype)

@@ -32,6 +32,10 @@ class Block(Layer):
         """The part of it that the layer receives and holds while it is checkpointed."""
         return context
 
+    def recomputed(self, t: Recorder, *handed: Any) -> Callable[[Tensor], Tensor]:
+        """The layer as it runs under a checkpoint, which keeps or moves the stream alone."""
+        return partial(t.checkpoint, _run(self, *handed))
+
     def couplings(self, t: Recorder, *context: Any) -> Sequence[Coupling]:
         """The layer as branches of two reversible streams.
 
@@ -98,11 +102,11 @@ class Stack(Layer, Generic[B]):
             return reversible.run(layers, x, self.name)
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
-                run = partial(_with_context, block, block.handed(*context))
-                if self.is_checkpointed(t, position):
-                    run = partial(t.checkpoint, run)
+                handed = block.handed(*context)
+                again = self.is_checkpointed(t, position)
+                run = block.recomputed(t, *handed) if again else _run(block, *handed)
                 x = self.gathered(t, position, run)(x)
-                del run  # and what only this layer was handed
+                del handed, run  # and what only this layer was handed
         t.ledger.mark(self.name + t.turn, len(self.blocks), backward=False)
         return x
 
@@ -150,5 +154,5 @@ class Stack(Layer, Generic[B]):
                 yield from walk(value)
 
 
-def _with_context(block: Block, context: tuple[Any, ...], x: Tensor) -> Tensor:
-    return block(x, *context)
+def _run(block: Block, *context: Any) -> Callable[[Tensor], Tensor]:
+    return lambda x: block(x, *context)

@@ -277,9 +277,14 @@ class Decoder(CausalModel):
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
         """True if the sequence is long enough that a window masks more than the future."""
-        window = architecture.numbers.get("window", 0)
         local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
-        return local and 0 < window <= length
+        return local and 0 < architecture.numbers.get("window", 0) <= length
+
+    @classmethod
+    def masks_window(cls, architecture: Architecture, length: int) -> bool:
+        """The same, or a class that makes both masks."""
+        beyond = 0 < architecture.numbers.get("window", 0) <= length
+        return beyond and (cls.both_masks or cls.windowed(architecture, length))
 
     # -- a step ----------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class Gemma(Decoder):
     """Scaled embeddings, norms around 1 + w, GELU in the feed-forward layer."""
 
     whole_tokens = LLAMAS
+    before = ("tokens", "scale")
     norm_class: ClassVar[type[RMSNorm | LayerNorm]] = GemmaNorm
     activation = Activation.GELU_TANH
     biases = ("attention_bias", "attention_bias", "")

@@ -3,7 +3,7 @@
 Source: transformers (models/gemma4/modeling_gemma4.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -228,6 +228,16 @@ class Gemma4Block(Block):
             x = op.add(residual, x)
         return scale_in_place(x)
 
+    def recomputed(self, t: Recorder, held: Given) -> Callable[[Tensor], Tensor]:
+        """Inputs of its own are kept or moved as the stream is: both are given by place."""
+        own, rest = held.own, replace(held, own=None)
+        if own is None:
+            return super().recomputed(t, held)
+        given = [own]
+        return lambda x: t.checkpoint(
+            lambda x, own: self(x, replace(rest, own=own)), x, given.pop()
+        )
+
     def handed(self, shared: Together) -> tuple[Given]:
         """The tables, the mask and the inputs of its own alone."""
         return (shared.of(self.attention.local),)
@@ -272,7 +282,6 @@ class Gemma4(Gemma2):
     is_inner = True
     kernels = KERNELS
     norm_class = PowerNorm
-    reads_other_layers = True
     ropes = (*ROPE, "proportional")
     turns_part = True
 
@@ -284,7 +293,9 @@ class Gemma4(Gemma2):
             width = found.numbers[str(value)]
             if width % MULTIPLE:
                 raise InputError(key, width, f"must be a multiple of {MULTIPLE} to be counted")
-        return replace(found, note=note) if found.has("experts") else found
+        local = any(kind.startswith(SLIDING) for kind in found.pattern)
+        more = (*found.more, ("local", int(local)))  # a stage of other layers has their tables too
+        return replace(found, more=more, note=note if found.has("experts") else found.note)
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -376,6 +387,11 @@ class Gemma4(Gemma2):
         )
 
     @classmethod
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """The tables of layers with a window, where the whole model has such."""
+        return Rotary(HEAD, architecture.numbers["local"])
+
+    @classmethod
     def parts_beside(cls, architecture: Architecture) -> Mapping[str, Any]:
         """Tables of the second width, and inputs of every layer."""
         return {
@@ -384,10 +400,21 @@ class Gemma4(Gemma2):
             "layer_inputs": LayerInputs() if architecture.has("per_layer_size") else None,
         }
 
+    @classmethod
+    def reads_others(cls, stage: Architecture) -> str:
+        """Inputs of layers are made of token ids; some layers read keys and values of others."""
+        if stage.has("per_layer_size"):
+            return "every layer has inputs made of token ids, which later stages do not have"
+        stored, reused = (
+            {kind.removesuffix(what) for kind in stage.pattern if kind.endswith(what)}
+            for what in (STORED, REUSED)
+        )
+        return "" if reused <= stored else "layers reuse keys and values of another stage"
+
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
-        embedded = self.embedded(ids)
+        embedded = self.begun(self.embedded, ids)
         inputs = None if self.layer_inputs is None else self.layer_inputs(ids, embedded)
         positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
@@ -401,6 +428,5 @@ class Gemma4(Gemma2):
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """A pair for each kind of layer."""
         assert self.global_rotary is not None
-        rotaries = {False: self.global_rotary, True: self.rotary}
-        kinds = sorted({kind.attention.local for kind in self.layers.kinds})
-        return {local: rotaries[local](t, positions, dtype) for local in kinds}
+        made = (self.global_rotary, self.rotary)[: 1 + self.rotary.kinds]
+        return {bool(local): each(t, positions, dtype) for local, each in enumerate(made)}

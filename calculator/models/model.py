@@ -144,6 +144,11 @@ class Model(Layer, ABC):
         return False
 
     @classmethod
+    def masks_window(cls, architecture: Architecture, length: int) -> bool:
+        """True if its class then makes a mask of a window, even where no layer reads it."""
+        return cls.windowed(architecture, length)
+
+    @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True if attention and feed-forward layer read the same input."""
         return has_part(architecture, cls.side_by_side)
@@ -236,8 +241,6 @@ class CausalModel(LanguageModel, ABC):
     """A model that predicts the next token: hidden states, output layer, loss.
 
     Attributes:
-        reads_other_layers: whether layers read keys or embeddings of others, which a pipeline's
-            stages do not have.
         before: names of its parts that a pipeline's first stage alone has.
         after: names of those that the last stage alone has.
         is_first: whether it has the former; of a whole model it does.
@@ -257,10 +260,14 @@ class CausalModel(LanguageModel, ABC):
     positions_inside: ClassVar[str] = ""
     once: ClassVar[tuple[str, ...]] = ()
     last: ClassVar[tuple[str, ...]] = ()
-    reads_other_layers: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = False
     scales_logits: ClassVar[bool] = False
     names_inside: ClassVar[tuple[str, str, str, str]] = ("model", "embed_tokens", "layers", "norm")
+
+    @classmethod
+    def reads_others(cls, stage: Architecture) -> str:
+        """Words for what layers of a pipeline's stage read of other stages; empty for nothing."""
+        return ""
 
     def walk(self) -> Counted:
         """The weights and tables of its own stage."""

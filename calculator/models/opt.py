@@ -133,17 +133,16 @@ class OPT(CausalModel):
         """
         t = ids.tape
         embedded = self.begun(self.words, ids)
-        given = t.mode.context > 1
-        ones = None if given else t.empty(ids.shape, FLOAT32)
-        places = t.constant((ONE, SEQUENCE), INT64) if given else t.empty(ids.shape, INT64)
+        given, tokens = t.mode.context > 1, (t.mode.batch, SEQUENCE)
+        ones = None if given else t.empty(tokens, FLOAT32)
+        places = t.constant((ONE, SEQUENCE), INT64) if given else t.empty(tokens, INT64)
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         placed = self.positions(t.like(places)) if self.is_first else t.empty((), t.mode.weights)
         if self.inward is not None:
             embedded = self.begun(self.inward, embedded)
-        x = op.add(embedded, placed)
-        x = self.layers(x, mask, places)
+        x = self.layers.begun(partial(op.add, embedded, placed), mask, places)
         if self.norm is not None:
             x = self.ended(self.norm, x)
         if self.outward is not None:

@@ -40,7 +40,7 @@ MASK_MULTIPLE: Final = 8
 def prepare(architecture: Architecture, plan: Plan) -> Prepared:
     """The step of a model under a plan."""
     kind = type_of(architecture)
-    windowed = kind.windowed(architecture, plan.sequence_length)
+    windowed = kind.masks_window(architecture, plan.sequence_length)
     # flash-attn is given the window; every other kernel a mask
     masked = windowed and plan.attention is not Attention.FLASH
     mode = mode_of(plan, architecture.head_size, masked)

@@ -116,7 +116,7 @@ def _layers(architecture: Architecture, plan: Plan) -> Iterable[str]:
 
 def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
     kinds: tuple[str, ...] = ()
-    if SLIDING in architecture.pattern and len(architecture.pattern) > 1:
+    if len(architecture.pattern) > 1 and any(SLIDING in kind for kind in architecture.pattern):
         kinds = (
             "kinds = base.config.layer_types[start:end]",
             "base.config.layer_types = kinds",

@@ -1,10 +1,14 @@
 """Refusals: whose they are, and the way out of each."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from calculator.__main__ import main
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.hf_config import from_config
 from calculator.laws import RefusedError
 from calculator.plan import Plan
 from calculator.way_out import WayOutError, as_command, offering, way_out
@@ -12,6 +16,7 @@ from tests.browser.visits import python_answers
 from validation.configuration import Configuration
 from validation.drawn import drawn
 
+CONFIGS = Path("validation/configs")
 DRAWN = 40  # random plans, most of which break some rule
 
 
@@ -72,6 +77,16 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
             True,
             "try --checkpointing none",
         ),
+        (
+            {
+                "tensor_parallel": 2,
+                "sequence_parallel": True,
+                "checkpointing": "full",
+                "activation_offload": "pinned",
+            },
+            True,
+            "try --activation-offload pageable",
+        ),
     ],
 )
 def test_the_way_out_changes_what_a_reader_would(
@@ -86,6 +101,45 @@ def test_the_way_out_changes_what_a_reader_would(
     cause = caught.value.__cause__
     assert (cause.is_law if isinstance(cause, RefusedError) else None) is is_law
     estimate(model, plan.but(**caught.value.changes))
+
+
+@pytest.mark.parametrize(
+    ("config", "values", "options", "rule"),
+    [
+        ("gemma4_text", {}, {"pipeline_parallel": 2}, "inputs made of token ids"),
+        (
+            "gemma4_text",
+            {"hidden_size_per_layer_input": 0},
+            {"pipeline_parallel": 5},
+            "keys and values of another stage",
+        ),
+        # those that store and those that reuse are in one stage
+        ("gemma4_text", {"hidden_size_per_layer_input": 0}, {"pipeline_parallel": 2}, ""),
+        ("gemma4_text-experts", {}, {"pipeline_parallel": 2}, ""),
+        (
+            "glm4_moe",
+            {},
+            {"expert_parallel": 2, "gpus": 4, "data_parallel": "fsdp"},
+            "a layer of all tokens stands beside them",
+        ),
+        ("mixtral", {}, {"expert_parallel": 5, "gpus": 10, "data_parallel": "fsdp"}, ""),
+    ],
+)
+def test_what_a_class_cannot_do_apart_is_a_law(
+    config: str, values: dict[str, object], options: dict[str, object], rule: str
+) -> None:
+    # each was run on the counting GPU: PyTorch stopped where there is a rule
+    known = json.loads((CONFIGS / f"{config}.json").read_text())
+    model = from_config(known | values, config)
+    plan = Plan.parse(
+        {"sequence_length": 60, "accumulation": 5, "checkpointing": "operations", **options}
+    )
+    if not rule:
+        estimate(model, plan)
+        return
+    with pytest.raises(RefusedError, match=rule) as caught:
+        estimate(model, plan)
+    assert caught.value.is_law
 
 
 def test_the_terminal_ends_a_refusal_with_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
