@@ -2,8 +2,9 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
+
+MOST_NAMES = 10_000  # to remember, so that memory stays bounded
 
 
 @dataclass(frozen=True)
@@ -31,26 +32,20 @@ class Buckets:
     """A bucket a name; the ones that were not used for longest are forgotten.
 
     A bucket starts full. What is taken flows back steadily.
-
-    Args:
-        most: names to remember, so that memory stays bounded.
-        clock: seconds from an arbitrary start.
     """
 
-    def __init__(
-        self, rate: Rate, most: int = 10_000, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.rate, self.most, self.clock = rate, most, clock
+    def __init__(self, rate: Rate) -> None:
+        self.rate = rate
         self._filled: OrderedDict[str, tuple[float, float, bool]] = OrderedDict()
 
     def take(self, name: str) -> Taken:
         """Take one from a name's bucket, if there is one."""
-        now = self.clock()
+        now = time.monotonic()
         content, since, refused = self._filled.pop(name, (float(self.rate.burst), now, False))
         content = min(self.rate.burst, content + (now - since) * self.rate.per_second)
         allowed = content >= 1
         self._filled[name] = (content - 1 if allowed else content, now, not allowed)
-        if len(self._filled) > self.most:
+        if len(self._filled) > MOST_NAMES:
             self._filled.popitem(last=False)
         wait = 0.0 if allowed else (1 - content) / self.rate.per_second
         return Taken(wait, is_news=not allowed and not refused)

@@ -100,9 +100,7 @@ def parse(token: bytes) -> Grant:
     return grant
 
 
-def verify(
-    token: bytes, authority_key: str, run: str, peer_id: str, now: float | None = None
-) -> Grant:
+def verify(token: bytes, authority_key: str, run: str, peer_id: str) -> Grant:
     """Read a grant and check that it holds: for this run and this peer, now.
 
     Whoever calls this must know from elsewhere that the other end is `peer_id`; libp2p proves
@@ -112,13 +110,12 @@ def verify(
         token: the grant as bytes.
         authority_key: the authority's public key, as `public_key_text` writes it.
         peer_id: the identity of whoever showed it, in base 58.
-        now: seconds since 1970; None: this machine's clock.
 
     Raises:
         GrantError: with the reason, when it does not hold.
     """
     grant = parse(token)
-    check(grant, authority_key, run, now)
+    check(grant, authority_key, run)
     if grant.peer_id != peer_id:
         raise GrantError("made for another peer's key")
     return grant

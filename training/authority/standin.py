@@ -27,7 +27,7 @@ class StandInHub(AbstractContextManager["StandInHub"]):
         is_down: answer everything with 503.
     """
 
-    def __init__(self, users: dict[str, StandInUser], port: int = 0) -> None:
+    def __init__(self, users: dict[str, StandInUser]) -> None:
         self.users, self.is_down = users, False
         hub = self
 
@@ -45,7 +45,7 @@ class StandInHub(AbstractContextManager["StandInHub"]):
             def log_message(self, *_: Any) -> None:
                 """Log nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), daemon=True

@@ -20,6 +20,7 @@ from training.run import supervisor
 from training.run.patience import told
 from training.run.runfile import RunFile
 
+CHECKING = "doctor: checking this machine and the run"
 LONGEST_SECONDS = 120.0  # imports on a slow disk included
 COLOURS = {Verdict.FINE: "32", Verdict.WARNING: "33", Verdict.PROBLEM: "31"}
 MARGIN = 26  # columns before a finding's text
@@ -104,7 +105,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     Raises:
         NotFitError: if there is a problem that waiting does not fix.
     """
-    with told("doctor: checking this machine and the run"):
+    with told(CHECKING):
         findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
         print("doctor: this machine was too busy to answer; joining without it", flush=True)

@@ -42,28 +42,21 @@ class TabDoor:
     Args:
         folder: where the rows are written when the first tab asks.
         live: folder of the live data.
-        site: a built site.
     """
 
     def __init__(
-        self,
-        run: RunFile,
-        swarm: Swarm,
-        model: torch.nn.Module,
-        folder: Path,
-        live: Path,
-        site: Path = SITE,
+        self, run: RunFile, swarm: Swarm, model: torch.nn.Module, folder: Path, live: Path
     ) -> None:
         self.run, self.swarm, self.model = run, swarm, model
         self.recipe = run.get_recipe()
         self._path, self._lock = folder / "tab.bin", threading.Lock()
-        self._live, self._site = live, site
+        self._live = live
 
     @property
     def is_open(self) -> bool:
         """True if tabs can join: no account is asked for, and the page knows the kind of model."""
         is_known = isinstance(self.model, TextToImageTransformer)
-        return is_known and not self.run.authority and is_built(self._site)
+        return is_known and not self.run.authority and is_built(SITE)
 
     def describe(self, address: str) -> dict[str, Any] | None:
         """The entry of `run.json`; None where tabs cannot join.
@@ -83,7 +76,7 @@ class TabDoor:
         return [
             Route("/tab", lambda _request: JSONResponse(self._facts())),
             Route("/tab/data", self._give_rows),
-            *page_routes(self.run.name, self.run.title or self.run.name, self._live, self._site),
+            *page_routes(self.run.name, self.run.title or self.run.name, self._live, SITE),
         ]
 
     def _facts(self) -> dict[str, Any]:

@@ -39,8 +39,7 @@ class Audience:
 
     def present(self) -> set[str]:
         """Whoever was heard lately and did not say goodbye."""
-        since = self._clock() - SILENT_SECONDS
-        return {peer for peer, heard in self._heard.items() if heard >= since} - self.gone()
+        return self._heard.keys() - self.gone()
 
     def training(self, since: float) -> set[str]:
         """Whoever was heard to train since a time of the clock."""
@@ -51,8 +50,13 @@ class Audience:
         }
 
     def gone(self) -> set[str]:
-        """Whoever said goodbye."""
-        return {peer for peer, report in self._reports.items() if report.state == PeerState.LEFT}
+        """Whoever said goodbye, or has become silent: no round waits for a machine that crashed."""
+        since = self._clock() - SILENT_SECONDS
+        return {
+            peer
+            for peer, report in self._reports.items()
+            if report.state == PeerState.LEFT or self._heard[peer] < since
+        }
 
     def _oldest(self) -> float:
         return next(iter(self._heard.values()))

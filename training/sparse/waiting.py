@@ -64,7 +64,7 @@ class Waiting:
         """Peers that the round waits for.
 
         Args:
-            training: heard to train since the round opened. gone: said goodbye.
+            training: heard to train since the round opened. gone: said goodbye, or fell silent.
         """
         known = self._last.union(training).difference(gone)
         return {peer for peer in known if self._misses.get(peer, 0) < MISSES}

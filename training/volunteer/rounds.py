@@ -189,6 +189,8 @@ class RoundsVolunteer(Device):
             status = self._ask(stop, self._look)
             if status is not None and status.finished:  # `_follow` says so
                 self.board.say("the last round closed without this update; the earlier ones count")
+            elif status is not None and status.round > peer.state.round:
+                self.board.say("the round closed without this update; the next one carries it")
             else:
                 self.board.say(f"the round did not take this update: {error}")
 

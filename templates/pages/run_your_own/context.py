@@ -47,11 +47,11 @@ FIELDS: Final = (
     ("live", "the address of the monitor's folder of live data"),
     (
         "exchange",
-        "only with the recipe <code>sparse</code>: the address of the monitor's web host",
+        "only with local steps: the address of the monitor's web host",
     ),
     (
         "store",
-        "only with the recipe <code>sparse</code>: an object store for the larger files; optional",
+        "only with local steps: an object store for the larger files; optional",
     ),
     (
         "organisation, authority, authority_key",

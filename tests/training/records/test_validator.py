@@ -55,6 +55,7 @@ def grant() -> bytes:
 KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
     "_orders": (TAG, order),
     "_bans": (TAG, lambda: {"contributors": ["0123456789ab"], "time": 1.0}),
+    "_end": (TAG, lambda: {"time": 1.0}),
     "_access": (TAG, grant),
     "_progress": (TAG, lambda: progress(OURS)),
     "_grad_averager.0b": (identity(OURS), lambda: True),

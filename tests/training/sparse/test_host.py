@@ -23,6 +23,7 @@ from training.sparse import audience, closing
 from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
 from training.sparse.store import FolderStore
+from training.sparse.waiting import ClosingPolicy
 
 
 @pytest.fixture
@@ -96,6 +97,38 @@ def test_whoever_says_goodbye_is_not_waited_for(host: Host, keys: list[RSAPrivat
     host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
     host.take_report(make_report(keys[2], state="left"), b"")
     assert host.close_if_due(keys[0]) is not None
+
+
+def test_whoever_crashed_is_waited_for_until_it_is_silent(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    """Missing for the second time, it would hold the round up to its longest time."""
+    store = FolderStore(tmp_path)
+    swarm = make_swarm(tmp_path, identities[0], store)
+    longest = 10 * audience.SILENT_SECONDS
+    host = Host(swarm, store, first_state(), ClosingPolicy(2, 1.0, longest), clock=clock)
+
+    def make_round(members: list[RSAPrivateKey], crashed: list[RSAPrivateKey]) -> None:
+        for key in members:
+            host.take_payload(make_payload(host.swarm, host.state, key), b"")
+            host.take_report(make_report(key), b"")
+        for key in crashed:
+            host.take_report(make_report(key), b"")
+        assert (host.close_if_due(keys[0]) is None) is bool(crashed)
+
+    make_round(keys[1:4], [])
+    make_round(keys[1:3], keys[3:4])
+    clock.now += 1.0  # the grace period: it is missing for the first time
+    assert host.close_if_due(keys[0]) is not None
+    for key in keys[1:3]:
+        host.take_payload(make_payload(host.swarm, host.state, key), b"")
+    host.take_report(make_report(keys[3]), b"")
+    crashed_at = clock.now
+    while host.close_if_due(keys[0]) is None:
+        clock.now += 1.0
+        for key in keys[1:3]:
+            host.take_report(make_report(key), b"")
+    assert clock.now - crashed_at == audience.SILENT_SECONDS + 1
 
 
 def test_a_round_without_updates_stays_open(

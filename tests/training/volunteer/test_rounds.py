@@ -106,22 +106,37 @@ def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
     assert "the run is over" in run.terminal.getvalue()
 
 
-@pytest.mark.parametrize("is_over", [True, False])
-def test_an_update_that_comes_after_the_run_is_no_fault(run: Run, is_over: bool) -> None:
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("over", "the last round closed without this update"),
+        ("late", "the round closed without this update; the next one carries it"),
+        ("refused", "the round did not take this update: signed by another"),
+    ],
+)
+def test_an_update_that_comes_too_late_is_no_fault(
+    run: Run, monkeypatch: pytest.MonkeyPatch, what: str, words: str
+) -> None:
+    def refuse(_content: bytes) -> str:
+        raise RefusedError("signed by another")
+
     volunteer, stop = run.volunteer, threading.Event()
     late = volunteer._make_peer(catching_up.join(volunteer.swarm))
     volunteer._batches = volunteer.stream.until(stop)
     other = volunteer._make_peer(late.state)
     for peer in (other, late):
         assert peer.learn(0.0) is not None
-    other.publish()
-    run.make_rounds(1, stop)
-    if is_over:
+    if what == "refused":
+        monkeypatch.setattr(volunteer.store, "put", refuse)
+    else:
+        other.publish()
+        run.make_rounds(1, stop)
+    if what == "over":
         run.host.finish()
     volunteer._hand_in(late, stop)
     said = run.terminal.getvalue()
-    assert ("the last round closed without this update" in said) is is_over
-    assert ("the round did not take this update" in said) is not is_over
+    assert words in said
+    assert said.count("this update") == 1
 
 
 def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Run) -> None:
