@@ -1,26 +1,32 @@
 """A rehearsal in which everything goes wrong that goes wrong among strangers, beside a calm one.
 
-    python -m benchmarks.chaos [--minutes 10] [--peers 4] [--folder OUT] [--against FOLDER]
+    python -m benchmarks.chaos [--exchange local] [--minutes 10] [--peers 4] [--folder OUT]
+        [--against FOLDER] [--record]
 
 Every half minute a volunteer is killed without a goodbye, and comes back; one volunteer lies about
-its gradients and its work; one peer poisons the records; one shard of the data is broken; and the
-monitor and the authority are killed and started again. A calm rehearsal of the same volunteers,
-up to the same number of sequences, tells what the run would have come to.
+its gradients and its work, with local steps another one turns its updates round; one peer poisons
+the records; one shard of the data is broken; and the monitor and the authority are killed and
+started again. A calm rehearsal of the same volunteers, up to the same number of sequences, tells
+what the run would have come to.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import sys
 import time
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from benchmarks import seeing
 from training.data import streaming
@@ -31,9 +37,18 @@ from training.pictures.codes import CodeModel
 from training.rehearsal.command import Rehearsal, RehearsalOptions, run_through
 from training.run import atomic
 from training.run.recipes import Recipe, find_recipe
+from training.run.supervisor import Worker
 
-RECIPE = Path(__file__).with_name("chaos.toml")
-LIAR, POISONER = "mallory", "trudy"
+RECORDED = Path(__file__).with_name("chaos.json")
+RECIPES = {
+    "averaging": Path(__file__).with_name("chaos.toml"),
+    "local": Path(__file__).with_name("chaos-local.toml"),
+}
+# By exchange: who misbehaves, and as what.
+ROLES = {
+    "averaging": {"mallory": "liar", "trudy": "poisoner"},
+    "local": {"mallory": "liar", "judas": "turncoat", "trudy": "poisoner"},
+}
 KILL_SECONDS = 30.0
 ABSENCE_SECONDS = 5.0  # before somebody who was killed is started again
 MONITOR_DIES, AUTHORITY_DIES = 0.4, 0.6  # of the time
@@ -42,12 +57,24 @@ SMOOTHED = 10  # steps whose mean loss is compared
 PICTURES = 32  # of each caption, to count those that show it
 
 
+class Compared(Rehearsal):
+    """A rehearsal whose pictures `compare` draws and judges."""
+
+    def _show_samples(self) -> None:
+        pass
+
+
 @dataclass
-class Chaos(Rehearsal):
-    """The processes of such a rehearsal."""
+class Chaos(Compared):
+    """The processes of such a rehearsal.
+
+    Attributes:
+        memory: bytes that the monitor's process held, every half minute since its last start.
+    """
 
     kills: int = 0
     restarts: int = 0
+    memory: list[int] = field(default_factory=list)
     _due: float = KILL_SECONDS
     _absent: tuple[str, float] | None = None
     _misbehaving: bool = False
@@ -57,15 +84,21 @@ class Chaos(Rehearsal):
         self.data = str(break_shard(find_recipe(self.options.recipe), self.folder / "shards"))
         self._down = {"monitor": MONITOR_DIES, "authority": AUTHORITY_DIES}
 
+    @property
+    def exchange_kind(self) -> str:
+        """The exchange of this run, a key of `RECIPES`."""
+        return "local" if self.exchange else "averaging"
+
     def _stage(self, seconds: float, share: float) -> None:
         if not self._misbehaving:
             self._misbehaving = True
-            for role, name in (("liar", LIAR), ("poisoner", POISONER)):
+            for name, role in ROLES[self.exchange_kind].items():
                 print(f"-- {name}, a {role}, joins", flush=True)
                 self._start(name, (sys.executable, "-m", "benchmarks.misbehaving", role))
         self._bring_back(seconds)
         if seconds > self._due:
             self._due += KILL_SECONDS
+            self.memory.append(_memory_of(self.monitor))
             self._kill_next(seconds)
         for who in [who for who, when in self._down.items() if share > when]:
             del self._down[who]
@@ -94,11 +127,12 @@ class Chaos(Rehearsal):
         worker.start()
         self.restarts += 1
         if who == "monitor":
+            self.memory.clear()
             self._await_start(worker, "the monitor")
 
 
 @dataclass
-class Calm(Rehearsal):
+class Calm(Compared):
     """The same without any of it, up to so many sequences."""
 
     sequences: int = 0
@@ -106,6 +140,13 @@ class Calm(Rehearsal):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.monitor.command += ["--sequences", str(self.sequences)]
+
+
+def _memory_of(worker: Worker) -> int:
+    """Bytes of main memory that a worker's process holds; 0 where it has ended."""
+    with suppress(psutil.Error):
+        return int(psutil.Process(worker.process.pid).memory_info().rss) if worker.process else 0
+    return 0
 
 
 def break_shard(recipe: Recipe, folder: Path) -> Path:
@@ -119,12 +160,15 @@ def break_shard(recipe: Recipe, folder: Path) -> Path:
     return folder
 
 
-def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
+def rehearse(
+    options: RehearsalOptions, calm: Path | None = None, *, is_recorded: bool = False
+) -> int:
     """Rehearse in chaos and calmly, and compare; 0 when both trained.
 
     Args:
         calm: the folder of a calm rehearsal of the same volunteers; None: it is done afterwards,
             until it has trained with as many sequences.
+        is_recorded: the figures replace those of this exchange in `RECORDED`.
     """
     folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     options = replace(options, incidents=False)
@@ -140,12 +184,22 @@ def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
         if code:
             return code
     result = compare(calm, rehearsal)
-    atomic.write_bytes(folder / "chaos.json", (json.dumps(result, indent=1) + "\n").encode())
+    of_both = {rehearsal.exchange_kind: result}
+    _write(folder / "chaos.json", of_both)
+    if is_recorded:
+        _write(RECORDED, (atomic.read_json(RECORDED) or {}) | of_both)
     for name, value in result.items():
         if not isinstance(value, list | dict):
             print(f"  {name.replace('_', ' '):<34} {value}")
     print(f"compared: {folder / 'chaos.json'}", flush=True)
     return 0
+
+
+def _write(path: Path, figures: dict[str, Any]) -> None:
+    """Write figures of exchanges, with a line for each, and for each point of a curve."""
+    text = json.dumps(figures, indent=1)
+    text = re.sub(r"\[\s+(\d+),\s+(\S+)\s+\]", r"[\1, \2]", text)
+    atomic.write_bytes(path, f"{text}\n".encode())
 
 
 def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
@@ -158,8 +212,12 @@ def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
     by_sequences = [_loss_at(each, _step_of(each, min(totals))) for each in (calm_lines, lines)]
     made = {line["step"] for line in lines}
     board = {who.name: who for who in chaos.live.read_peers()}
-    liar = board.get(LIAR)
-    own = atomic.read_json(chaos.folder / "volunteers" / LIAR / "status.json") or {}
+    liars = {}
+    for name, role in ROLES[chaos.exchange_kind].items():
+        own = atomic.read_json(chaos.folder / "volunteers" / name / "status.json") or {}
+        if role != "poisoner":
+            liars[f"{role}_claimed"] = int(own.get("samples", 0))
+            liars[f"{role}_credited"] = board[name].samples if name in board else 0
     recipe = find_recipe(chaos.options.recipe)
     return {
         "date": str(atomic.read_json(chaos.live.path / "run.json")["start"])[:10],
@@ -183,9 +241,9 @@ def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
         "loss_by_sequences": round(by_sequences[1], 4),
         "pictures_right_calm": _share_right(calm / "live", recipe),
         "pictures_right": _share_right(chaos.live.path, recipe),
-        "liar_claimed": int(own.get("samples", 0)),
-        "liar_credited": liar.samples if liar else 0,
+        **liars,
         "records_rejected": sum(line["rejected"] for line in lines),
+        "monitor_bytes": [chaos.memory[0], chaos.memory[-1]] if chaos.memory else [],
         "curve": [[line["step"], line["loss"]] for line in lines],
         "curve_calm": [[line["step"], line["loss"]] for line in calm_lines],
     }
@@ -229,13 +287,16 @@ def _share_right(live: Path, recipe: Recipe) -> float:
 def main() -> int:
     """Read the options, rehearse and compare."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
+    parser.add_argument("--exchange", choices=RECIPES, default="averaging", help="of volunteers")
     parser.add_argument("--minutes", type=float, default=10.0, help="of training")
     parser.add_argument("--peers", type=int, default=4, help="volunteers")
     parser.add_argument("--folder", type=Path, help="for results; default: a new one here")
     parser.add_argument("--against", type=Path, help="of the calm rehearsal, if it is done already")
+    parser.add_argument("--record", action="store_true", help=f"in {RECORDED.name}, for the pages")
     options = parser.parse_args()
-    chosen = RehearsalOptions(options.minutes, options.peers, str(RECIPE), options.folder)
-    return rehearse(chosen, options.against)
+    recipe = str(RECIPES[options.exchange])
+    chosen = RehearsalOptions(options.minutes, options.peers, recipe, options.folder)
+    return rehearse(chosen, options.against, is_recorded=options.record)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 """Volunteers that a run must withstand: `python -m benchmarks.misbehaving liar join RUN ...`.
 
-A liar sends its gradients times -1000 and claims ten times what it computed. A poisoner computes
-nothing and writes records that no honest peer would: keys with two owners, values that nobody
-signed, steps and paces that cannot be.
+A liar sends its gradients, or its update, times -1000 and claims ten times what it computed; a
+turncoat sends an update of an honest length times -1. A poisoner computes nothing and writes what
+no honest peer would: keys with two owners, values that nobody signed, steps and paces that cannot
+be; or files of other runs, rounds and volunteers.
 """
 
 import logging
 import runpy
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,12 +22,23 @@ from hivemind import DHT
 from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.validation import DHTRecord
 from hivemind.utils import get_dht_time
+from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access.entrance import admitted
+from training.access.membership import Membership
+from training.access.signatures import PeerKey
 from training.averaging.guard import GuardedGradientAverager
 from training.network.connection import Identity, Network, alone_in
 from training.run import status
 from training.run.runfile import RunFile
+from training.sparse import payload, report
+from training.sparse.codec import encode
+from training.sparse.feedback import ErrorFeedback
+from training.sparse.payload import Round
+from training.sparse.peer import Peer
+from training.sparse.report import Report
+from training.sparse.store import StoreError
+from training.sparse.web_store import WebStore
 from training.volunteer import peer
 from training.volunteer.contribution import Contribution
 
@@ -36,7 +52,8 @@ FAR_STEP = 1_000_000
 
 
 def lie() -> None:
-    """Make this process' volunteer a liar."""
+    """Make this process' volunteer a liar, whatever the run exchanges."""
+    forge(SPOIL)
     load, add = GuardedGradientAverager.load_accumulators_into_averager_, Contribution.add
 
     @torch.no_grad()
@@ -53,6 +70,27 @@ def lie() -> None:
     Contribution.add = exaggerate  # type: ignore[method-assign]
 
 
+def forge(factor: float) -> None:
+    """Make it send its updates times a factor, and claim more sequences than it computed."""
+    offer, write, settle = ErrorFeedback.offer, payload.write, Peer._settle
+
+    def spoil(self: ErrorFeedback, difference: torch.Tensor) -> bytes:
+        offer(self, difference)
+        return encode(factor * self.residual, self.layout)
+
+    def exaggerate(of: Round, samples: int, update: bytes, key: PeerKey) -> bytes:
+        return write(of, EXAGGERATION * samples, update, key)
+
+    def claim(self: Peer, *, was_taken: bool) -> None:
+        claimed = EXAGGERATION * self._pending
+        settle(self, was_taken=False)
+        self.samples += claimed
+
+    ErrorFeedback.offer = spoil  # type: ignore[method-assign]
+    payload.write = exaggerate
+    Peer._settle = claim  # type: ignore[method-assign]
+
+
 class Signer(RSASignatureValidator):
     """Signs what is under its own key, and takes everything for valid."""
 
@@ -62,21 +100,69 @@ class Signer(RSASignatureValidator):
 
 
 def poison(_: object, run: RunFile, options: peer.PeerOptions, stop: threading.Event) -> None:
-    """Write bad records under every key of a run until `stop` is set."""
-    setattr(Network, "make_validator", lambda network: Signer(network.key))  # noqa: B010
+    """Write bad records under every key of a run, or bad files to its host, until `stop` is set."""
     with alone_in(options.folder):
         identity = Identity.read(options.folder)
         with admitted(run, identity.key, options.folder, print, stop) as membership:
-            network = Network(
-                run.name, identity, run.initial_peers, options.endpoint, membership=membership
-            )
-            try:
-                count = 0
-                while not stop.wait(POISON_SECONDS):
-                    status.write(options.folder, {"started": True, "records": count})
-                    count += _write_all(network.dht, run.name, identity)
-            finally:
-                network.close()
+            way = _poison_host if run.get_recipe().sparse else _poison_records
+            way(run, identity, options, membership, stop)
+
+
+def _poison_records(
+    run: RunFile,
+    identity: Identity,
+    options: peer.PeerOptions,
+    membership: Membership | None,
+    stop: threading.Event,
+) -> None:
+    setattr(Network, "make_validator", lambda network: Signer(network.key))  # noqa: B010
+    network = Network(
+        run.name, identity, run.initial_peers, options.endpoint, membership=membership
+    )
+    try:
+        count = 0
+        while not stop.wait(POISON_SECONDS):
+            status.write(options.folder, {"started": True, "records": count})
+            count += _write_all(network.dht, run.name, identity)
+    finally:
+        network.close()
+
+
+def _poison_host(
+    run: RunFile,
+    identity: Identity,
+    options: peer.PeerOptions,
+    membership: Membership | None,
+    stop: threading.Event,
+) -> None:
+    store, count = WebStore(run.exchange, membership), 0
+    while not stop.wait(POISON_SECONDS):
+        status.write(options.folder, {"started": True, "records": count})
+        with suppress(StoreError):
+            here = store.describe().round
+            for upload, content in bad_files(run.name, here, identity.key):
+                count += 1
+                with suppress(StoreError):
+                    (store.report if upload == "report" else store.put)(content)
+
+
+def bad_files(run: str, number: int, key: PeerKey) -> list[tuple[str, bytes]]:
+    """Files that no host takes in a round: what each pretends to be, and its bytes."""
+    now, stranger = time.time(), RSAPrivateKey()
+    here = Round(run, number, "0" * 64)
+    rounds = [here, replace(here, number=FAR_STEP), replace(here, run="another")]
+    told = Report("trudy", "training", now, now, number, 0.0, 0, 0)
+    files = [
+        b"nobody signed this",
+        *(payload.write(of, 10**9, bytes(64), key) for of in rounds),
+        payload.write(here, 64, bytes(64), stranger),
+    ]
+    reports = [
+        report.write(run, replace(told, time=now + A_MONTH), key),
+        report.write("another", told, key),
+        report.write(run, told, stranger),
+    ]
+    return [*(("update", one) for one in files), *(("report", one) for one in reports)]
 
 
 def _write_all(dht: DHT, run: str, identity: Identity) -> int:
@@ -110,6 +196,7 @@ def _write_all(dht: DHT, run: str, identity: Identity) -> int:
 
 ROLES: dict[str, Callable[[], None]] = {
     "liar": lie,
+    "turncoat": partial(forge, -1.0),
     "poisoner": lambda: setattr(peer, "join", poison),
 }
 

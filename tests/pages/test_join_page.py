@@ -12,6 +12,8 @@ from templates.pages.run_your_own.context import CHECKPOINTS_KEPT, FIELDS
 from templates.pieces import volunteer_costs
 from tests.pages.rendered import render_page
 from tools.console import ROOT
+from training.__main__ import LOADING
+from training.doctor.command import CHECKING
 from training.doctor.findings import POINTS, PointName
 from training.run.recipes import PAPER
 from training.run.runfile import RunFile
@@ -85,6 +87,8 @@ def test_the_recorded_terminals_are_what_this_version_prints() -> None:
     assert any(
         re.match(r"step \d+ of \d+ · loss \d\.\d{3} · you [\d,]+ sequences", x) for x in lines
     )
+    assert lines[0] == CHECKING
+    assert any(line.endswith(LOADING) for line in lines)
     assert lines[-1].endswith(Stage.DONE.value)
     for line in lines:
         if line.startswith("step "):

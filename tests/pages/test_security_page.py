@@ -146,9 +146,10 @@ CHAOS = {
 
 def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None:
     path = tmp_path / "chaos.json"
-    assert chaos.read(path) is None
-    path.write_text(json.dumps(CHAOS), "utf-8")
-    found = chaos.read(path)
+    assert chaos.read(path=path) is None
+    path.write_text(json.dumps({"local": CHAOS}), "utf-8")
+    assert chaos.read(path=path) is None
+    found = chaos.read("local", path)
     assert found is not None
     assert found.rows == [
         ["Steps", "240", "200"],
@@ -161,13 +162,24 @@ def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None
 
 
 def test_what_the_page_says_of_the_chaos_is_what_it_does(measurements: str) -> None:
-    from benchmarks.chaos import KILL_SECONDS, SMOOTHED
+    from benchmarks.chaos import KILL_SECONDS, ROLES, SMOOTHED
     from benchmarks.misbehaving import EXAGGERATION, SPOIL
+    from training.sparse.audience import SILENT_SECONDS
 
     assert (KILL_SECONDS, SMOOTHED, SPOIL, EXAGGERATION) == (30, 10, -1000, 10)
-    if chaos.PATH.exists():
-        assert "every half minute" in measurements
-        assert "times \N{MINUS SIGN}1,000" in measurements
+    recorded = {exchange: chaos.read(exchange) for exchange in ROLES}
+    for exchange, found in recorded.items():
+        assert found is not None, exchange
+        for role in set(ROLES[exchange].values()) - {"poisoner"}:
+            claimed, credited = (found.figures[f"{role}_{key}"] for key in ("claimed", "credited"))
+            assert f"{claimed:,}" in measurements
+            assert f"{credited:,}" in measurements
+        assert f"Of the {found.figures['steps']:,} " in measurements
+    assert SILENT_SECONDS == 35
+    assert "silent for 35 seconds" in measurements
+    assert "every half minute" in measurements
+    for what in ("gradients", "updates"):
+        assert f"{what} times \N{MINUS SIGN}1,000" in measurements
 
 
 @pytest.mark.parametrize("claim", [*CLOSED, *BOUNDED], ids=lambda claim: claim.test)

@@ -192,7 +192,7 @@ class Reporter(Heart):
             self.order = self._find(RollbackOrder) or self.order
             if (banned := self._find(BanOrder)) is not None:
                 network.bans.write(banned.contributors)
-            self.is_over = self._find(EndOrder) is not None
+            self.is_over = self.is_over or self._find(EndOrder) is not None
             self._answered = time.monotonic()
         except TimeoutError as error:
             logger.warning("the network daemon responds slowly")

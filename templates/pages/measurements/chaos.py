@@ -1,4 +1,4 @@
-"""Outcome of a rehearsal in which everything went wrong, from benchmarks/chaos.json."""
+"""Outcomes of rehearsals in which everything went wrong, from benchmarks/chaos.json."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Chaos:
     """Figures written by `python -m benchmarks.chaos`.
 
     Attributes:
-        figures: the contents of the file.
+        figures: of one exchange, as the file has them.
         rows: a label, then the figure of the calm run and of the run in chaos.
         curve: the losses of both runs as SVG.
     """
@@ -26,11 +26,12 @@ class Chaos:
     curve: str
 
 
-def read(path: Path = PATH) -> Chaos | None:
-    """The figures; None if the file does not exist."""
-    if not path.exists():
+def read(exchange: str = "averaging", path: Path = PATH) -> Chaos | None:
+    """The figures of an exchange, `averaging` or `local`; None if nobody recorded them."""
+    recorded = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if exchange not in recorded:
         return None
-    figures = json.loads(path.read_text("utf-8"))
+    figures = recorded[exchange]
     least = min(figures["sequences_calm"], figures["sequences"])
     rows = [
         [words, form.format(figures[f"{key}_calm"]), form.format(figures[key])]

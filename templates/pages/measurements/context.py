@@ -1,6 +1,7 @@
 """Data for 'Measurements': exchanges, local steps, attacks, and protections with their tests."""
 
 from calculator.catalog import SOURCES
+from calculator.units import format_bytes
 from templates.pages.how_it_works import gradient
 from templates.pages.how_it_works.context import (
     ROUND_MBIT,
@@ -74,6 +75,8 @@ def context() -> dict[str, object]:
         "closed": CLOSED,
         "bounded": BOUNDED,
         "chaos": chaos.read(),
+        "chaos_local": chaos.read("local"),
+        "size": format_bytes,
         "differences": DIFFERENCES,
         "speed": speed.read(),
         "sources": SOURCES,

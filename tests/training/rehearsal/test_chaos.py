@@ -1,6 +1,7 @@
 """Parts of a rehearsal in chaos, and its comparison."""
 
 import json
+import math
 import threading
 from dataclasses import replace
 from inspect import signature
@@ -9,11 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
 
 from benchmarks import misbehaving
 from benchmarks.chaos import (
     BROKEN_SHARD,
-    RECIPE,
+    RECIPES,
     SMOOTHED,
     Calm,
     _loss_at,
@@ -22,10 +25,22 @@ from benchmarks.chaos import (
 )
 from training.__main__ import make_parser
 from training.data import streaming
+from training.model.build import build_model
 from training.monitor.monitor import Monitor
 from training.rehearsal.command import RehearsalOptions
-from training.run.recipes import REHEARSAL, TINY, find_recipe
+from training.run.recipes import REHEARSAL, SPARSE, TINY, TINY_SPARSE, find_recipe
 from training.run.supervisor import COMMAND
+from training.sparse import payload
+from training.sparse.codec import decode, encode
+from training.sparse.feedback import ErrorFeedback
+from training.sparse.host import Host, NotTakenError
+from training.sparse.layout import Layout
+from training.sparse.payload import Round
+from training.sparse.peer import Peer
+from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.store import FolderStore
+from training.sparse.swarm import Swarm
+from training.sparse.waiting import ClosingPolicy
 from training.volunteer import peer
 
 
@@ -60,10 +75,45 @@ def test_losses_are_compared_after_the_same_number_of_sequences() -> None:
     assert [_step_of(lines, count) for count in (1, 32, 33, 64, 65, 256)] == [1, 1, 2, 2, 4, 9]
 
 
-def test_the_chaotic_recipe_differs_in_the_way_of_averaging_alone() -> None:
-    chaos = find_recipe(str(RECIPE))
+def test_the_chaotic_recipes_differ_in_the_exchange_alone() -> None:
+    chaos, local = (find_recipe(str(RECIPES[key])) for key in ("averaging", "local"))
     assert replace(chaos, swarm=REHEARSAL.swarm) == REHEARSAL
     assert chaos.swarm.aggregation != REHEARSAL.swarm.aggregation
+    assert replace(local, sparse=SPARSE.sparse) == SPARSE
+
+
+def test_the_host_takes_none_of_the_files_that_the_poisoner_sends(tmp_path: Path) -> None:
+    parameters = [p for p in build_model(TINY_SPARSE).parameters() if p.requires_grad]
+    key, store = RSAPrivateKey(), FolderStore(tmp_path)
+    swarm = Swarm("our-run", Layout.of(parameters), store, set(), OuterSettings(1.0))
+    host = Host(swarm, store, SharedState.of(parameters), ClosingPolicy(1, 1.0))
+    files = misbehaving.bad_files("our-run", 0, key)
+    assert len({content for _, content in files}) == 8
+    for kind, content in files:
+        take = host.take_report if kind == "report" else host.take_payload
+        if (kind, content) == files[-1]:  # a stranger's own: only a grant could show that
+            take(content, b"")
+        else:
+            with pytest.raises(NotTakenError):
+                take(content, b"")
+    assert not host.taken()
+
+
+def test_a_forger_claims_tenfold_and_keeps_the_length_of_its_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for owner, name in ((ErrorFeedback, "offer"), (payload, "write"), (Peer, "_settle")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # set back at the end
+    misbehaving.forge(-1.0)
+    layout = Layout.of([torch.nn.Parameter(torch.zeros(64, 64))])
+    feedback, learned = ErrorFeedback(layout), torch.randn(layout.elements)
+    sent = decode(feedback.offer(learned), layout)
+    honest = decode(encode(learned, layout), layout)
+    assert torch.equal(sent.places, honest.places)
+    assert torch.equal(sent.values, -honest.values)
+    of = Round("our-run", 0, "0" * 64)
+    content = payload.write(of, 32, encode(learned, layout), RSAPrivateKey())
+    assert payload.read(content, of, layout, math.inf).samples == 320
 
 
 def test_the_calm_run_ends_after_as_many_sequences(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hivemind.utils import get_dht_time
 from tests.training.sparse.clocks import Clock
 from training.network.connection import Endpoint, Identity, Network
 from training.records import reports
+from training.records.orders import EndOrder
 from training.records.owners import contributor_id
 from training.run.live import PeerState
 from training.run.recipes import TINY
@@ -83,3 +84,20 @@ def test_a_monitor_that_is_gone_does_not_keep_a_volunteer(monitor: Network, tmp_
     guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
     reporter_of(guest, tmp_path, monitor).close()  # it takes no reports
     guest.close()
+
+
+def test_a_run_that_was_ended_stays_over_when_the_order_has_expired() -> None:
+    """Whoever was in a long step meanwhile hears of it afterwards."""
+    found = iter([None, EndOrder(time=1.0), None])
+    reporter: Any = SimpleNamespace(
+        network=SimpleNamespace(keep_entry_points=lambda: True),
+        publish=lambda _state: None,
+        order=None,
+        is_over=False,
+        _find=lambda kind: next(found) if kind is EndOrder else None,
+    )
+    heard = []
+    for _ in range(3):
+        Reporter._beat(reporter, PeerState.TRAINING)
+        heard.append(reporter.is_over)
+    assert heard == [False, True, True]
