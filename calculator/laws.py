@@ -196,16 +196,12 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         return
     if plan.reversible:
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
-    read_twice = kind.has_target and not kind.fixed_length  # by encoder and decoder
     has = {EMBEDDINGS: plan.task not in NO_TOKENS, HEAD: _has_language_head(plan, kind)}
     for name in split(plan.lora_modules or ""):
         if name not in has:
             yield Broken("lora_modules", f"must be of: {EMBEDDINGS}, {HEAD}")
         elif not has[name]:
             yield Broken("lora_modules", f"the model for {plan.task} has no {name}: leave it out")
-        elif name == EMBEDDINGS and read_twice:
-            rule = f"{name} is not counted where encoder and decoder read one table: leave it out"
-            yield _uncounted("lora_modules", rule)
     if plan.lora_dropout and adapts_experts(plan.lora_targets or "", kind):
         names = ",".join(plain_names(build(architecture, architecture.tied_embeddings)))
         rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"

@@ -45,11 +45,16 @@ def add_adapters(task: Task, plan: Plan) -> Task:
 
 
 def _copied(model: Any, plan: Plan) -> list[str] | None:
-    """The class's own names of the tables that are trained whole; peft passes over other names."""
+    """The class's own names of the tables that are trained whole; peft passes over other names.
+
+    A table that encoder and decoder share is read by neither: both have it under peft's own name.
+    """
+    asked = split(plan.lora_modules or "")
+    shared = [EMBEDDINGS] if EMBEDDINGS in asked and hasattr(model.base_model, "shared") else []
     tables = {EMBEDDINGS: model.get_input_embeddings(), HEAD: model.get_output_embeddings()}
-    wanted = [tables[name] for name in split(plan.lora_modules or "")]
+    wanted = [tables[name] for name in asked if name not in shared]
     paths = [path for path, module in model.named_modules() if any(module is it for it in wanted)]
-    return [path.rpartition(".")[2] for path in paths] or None
+    return [*shared, *(path.rpartition(".")[2] for path in paths)] or None
 
 
 def make_tables(plan: Plan, device: str) -> None:

@@ -170,21 +170,27 @@ class Conv1D(Projection):
 
 @dataclass(eq=False)
 class Embedding(Layer):
-    """nn.Embedding: a row of the table for each index; the class's own `reads_input`."""
+    """nn.Embedding: a row of the table for each index; the class's own `reads_input`.
+
+    Encoder and decoder may be two `readers`, which have a trained copy each.
+    """
 
     rows: Size
     width: Size
     reads_input: bool = False
+    readers: int = 1
 
     def __post_init__(self) -> None:
         self.weight = Parameter((self.rows, self.width), table=True)
         self.asked = False  # whether a frozen table's rows ask for a gradient all the same
-        self.copy: Parameter | None = None  # a trained copy that rows are read from
+        self.copies: tuple[Parameter, ...] = ()  # trained ones that readers take rows from
 
-    def __call__(self, indices: Tensor, scaled: bool = False, by_buffer: bool = False) -> Tensor:
+    def __call__(
+        self, indices: Tensor, scaled: bool = False, by_buffer: bool = False, reader: int = 0
+    ) -> Tensor:
         """(...) -> (..., width); a class may multiply them by a number, perhaps a buffer."""
         t = indices.tape
-        rows = op.embedding(indices, t.weight(self.copy or self.weight))
+        rows = op.embedding(indices, t.weight((self.copies or (self.weight,) * 2)[reader]))
         if by_buffer and t.mode.narrows_shards:  # the number is narrowed too, and kept
             rows = op.multiply(rows, t.empty((), rows.dtype))
         elif scaled:

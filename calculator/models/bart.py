@@ -138,7 +138,7 @@ class BartStack(Stack[BartBlock]):
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t, (batch, length) = ids.tape, ids.shape
-        embedded = words(ids, scaled=True)
+        embedded = words(ids, scaled=True, reader=int(encoded is not None))
         mask = held = None
         if encoded is None:
             places = self.positions(t.empty(ids.shape, INT64))
@@ -165,7 +165,7 @@ class Bart(LanguageModel):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True, readers=2)
         self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
         self.logits_bias = Buffer((ONE, VOCABULARY), None)
 

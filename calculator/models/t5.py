@@ -263,7 +263,7 @@ class T5Stack(Stack[T5Block]):
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t = ids.tape
-        embedded = words(ids)
+        embedded = words(ids, reader=int(encoded is not None))
         mask = None
         if encoded is not None and t.mode.attention is Attention.EAGER:
             length = ids.shape[1]
@@ -359,7 +359,7 @@ class T5(LanguageModel):
         assert tied
         gated = architecture.gated
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True, readers=2),
             T5Stack((T5Block(decoder=False, gated=gated),), architecture.layers),
             T5Stack((T5Block(decoder=True, gated=gated),), architecture.decoder_layers, "decoder"),
             scaled=not dict(architecture.more).get("unscaled_output"),

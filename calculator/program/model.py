@@ -106,7 +106,7 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     stacks = Piece() if shares_layers(architecture, plan) else LAYERS
     pieces.append(keep_inputs_in_ram(plan, stacks))
     if plan.lora:
-        pieces.append(_adapt(plan))
+        pieces.append(_adapt(architecture, plan))
     pieces.append(compute_loss_in_chunks(type_of(architecture), plan))
     pieces.append(compare_pairs(plan, half_type(plan)))
     return joined(pieces)
@@ -331,7 +331,7 @@ TABLES: Final = {
 }
 
 
-def _adapt(plan: Plan) -> Piece:
+def _adapt(architecture: Architecture, plan: Plan) -> Piece:
     """Adapters by peft; the base model is frozen."""
     lines: list[str] = []
     imports: list[Import] = [("peft", "LoraConfig"), ("peft", "get_peft_model")]
@@ -349,11 +349,15 @@ def _adapt(plan: Plan) -> Piece:
     if plan.lora_bias is not LoraBias.NONE:
         arguments["bias"] = quoted(plan.lora_bias.value)
     if plan.lora_modules:
-        tables = [TABLES[name] for name in split(plan.lora_modules)]
+        kind, asked = type_of(architecture), split(plan.lora_modules)
+        shared = EMBEDDED in asked and kind.has_target and not kind.fixed_length
+        tables = [TABLES[name] for name in asked if not (shared and name == EMBEDDED)]
         lines += [
             f"tables = [{', '.join(tables)}]",
             "copied = [name for name, module in model.named_modules() if module in tables]",
         ]
+        if shared:  # encoder and decoder read the table under this name
+            lines.append(f"copied.append({quoted(EMBEDDED)})")
         arguments["modules_to_save"] = "copied"
     lines += call("adapters = LoraConfig", keywords(arguments))
     lines.append("model = get_peft_model(model, adapters)")

@@ -10,7 +10,7 @@ kept to the end of the backward pass.
 
 Trained beside them may be biases, and whole copies of the token embeddings and the output layer,
 whose frozen originals stay in memory; all of these in the format of the model's weights. Embeddings
-that were tied are two tables then.
+that were tied are two tables then, and encoder and decoder read a copy each.
 
 Experts whose weights peft finds under the names that their layers had before transformers 5 are
 adapted by what is added to the weights themselves, for each expert; so is their router.
@@ -77,7 +77,7 @@ class Lora:
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
-            layer.copy = Parameter(layer.weight.shape)
+            layer.copies = tuple(Parameter(layer.weight.shape) for _ in range(layer.readers))
         if isinstance(layer, TaskHead):
             for name in layer.saved:
                 _save_whole(layer, name)

@@ -56,6 +56,8 @@ SCALARS = 3 * 512
         "--activation-offload pageable",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
         f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
+        f"{CONFIGS}/bart.json {SMALL} --target-length 72 --lora 4 --lora-targets all-linear "
+        "--lora-modules embed_tokens,lm_head",
         f"{CONFIGS}/llama.json {SMALL} --optimizer adafactor --precision half",
         f"gpt2-s --layers 2 {SMALL} --attention efficient --precision half --optimizer momentum",
         f"{CONFIGS}/whisper.json --batch-size 2 --precision half",
@@ -68,6 +70,8 @@ SCALARS = 3 * 512
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --tied-embeddings",
         f"{CONFIGS}/bloom.json {SMALL} --pipeline-parallel 2 --accumulation 2",
         f"{CONFIGS}/gpt_neox.json {SMALL} --pipeline-parallel 2 --accumulation 2",
+        f"{CONFIGS}/gemma4_text-experts.json {SMALL} --pipeline-parallel 2 --accumulation 2",
+        f"{CONFIGS}/opt.json {SMALL} --pipeline-parallel 2 --accumulation 2 --checkpointing full",
         f"{CONFIGS}/granite.json {SMALL} --pipeline-parallel 2 --accumulation 3 --lora 8 "
         "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
