@@ -166,7 +166,9 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
 
 def test_the_run_file_that_the_site_carries_is_one() -> None:
     run = load(str(Path(__file__).parents[3] / "docs" / "first-run.toml"))
-    assert run.get_recipe() is RECIPES["rehearsal"]
+    recipe, usual = run.get_recipe(), RECIPES["rehearsal"]
+    assert replace(recipe, swarm=usual.swarm) == usual
+    assert recipe.swarm.matchmaking_seconds > usual.swarm.matchmaking_seconds  # on a busy machine
     assert run.initial_peers == ()
 
 
