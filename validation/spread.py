@@ -47,7 +47,7 @@ def spread(model: Any, plan: Plan, mesh: Mesh, options: dict[str, Any]) -> None:
     _, rules, _ = model._resolve_parallel_plans(asked)
     found = [item for path, item in model.named_modules() if rules.get(path) == DISPATCHED]
     if not found:
-        rule = "adapters stand around experts, which are then divided among nobody"
+        rule = "adapters or wrappers hide experts, which are then divided among nobody"
         raise InputError("expert_parallel", gpus, rule)
     for module in found if replicas > 1 else ():
         whole = {"reshard_after_forward": True}
