@@ -631,8 +631,7 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
             "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
         )
         yield Broken("data_parallel", rule, out={"data_parallel": DataParallel.FSDP})
-    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
-        yield _of_fused_experts(kind)
+    yield from _of_fused_experts(plan, kind)
     early = (
         "beside tensor_parallel PyTorch ends the recomputation of a layer {} sum has arrived, and "
         "never frees that: must be {}"
@@ -655,10 +654,11 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
     yield from _not_together("tensor_parallel", plan, others)
 
 
-def _of_fused_experts(kind: type[Model]) -> Broken:
-    names = ", ".join(kind.fused_experts)
-    rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
-    return Broken("lora_targets", rule)
+def _of_fused_experts(plan: Plan, kind: type[Model]) -> Laws:
+    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
+        names = ", ".join(kind.fused_experts)
+        rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
+        yield Broken("lora_targets", rule)
 
 
 def _adapts_last_sum(plan: Plan, architecture: Architecture) -> bool:
@@ -714,8 +714,7 @@ def _of_experts(plan: Plan, architecture: Architecture, kind: type[Model]) -> La
             "what it then misses, as a layer of all tokens stands beside them: must be none or full"
         )
         yield Broken("checkpointing", rule, out={"checkpointing": Checkpointing.FULL})
-    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
-        yield _of_fused_experts(kind)
+    yield from _of_fused_experts(plan, kind)
     others = {
         "data_parallel": plan.replicas > 1 and not plan.is_sharded,
         "tensor_parallel": plan.tensor_parallel > 1,

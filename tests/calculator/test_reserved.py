@@ -7,7 +7,7 @@ from calculator.allocator import OutOfMemoryError
 from calculator.catalog import MODELS, find_model
 from calculator.plan import Plan
 from calculator.planner.need import judged
-from calculator.reserved import MOST_LAYERS, reserved
+from calculator.reserved import MOST_LAYERS, Workspaces, reserved
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.tallied import counted
@@ -85,6 +85,12 @@ def test_a_card_without_room_is_out_of_memory() -> None:
         reserved(case.architecture, case.plan, limit=found.allocated - 1)
     within = reserved(case.architecture, case.plan, limit=found.reserved - 1)
     assert within.reserved < found.reserved
+
+
+def test_a_program_that_differs_in_a_workspace_alone_is_another_one() -> None:
+    case = model("gpt2-s")
+    found = [reserved(case.architecture, case.plan, Workspaces(each)) for each in ((), (32 * MiB,))]
+    assert found[1].allocated == found[0].allocated + 32 * MiB
 
 
 def test_expandable_segments_reserve_little_more_than_the_blocks() -> None:
