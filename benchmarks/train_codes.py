@@ -9,21 +9,26 @@ learns them from fewer pictures.
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from diffusers import VQModel
 from torch.nn import functional
 from tqdm import tqdm
 
 from training.pictures.codes import SHAPES_FOLDER, CodeModel, to_image, to_tensor
 from training.shapes.samples import draw_sample
 
+if TYPE_CHECKING:  # it takes seconds to import
+    from diffusers import VQModel
+
 _PIXELS = 32
 _HELD_OUT_SEED = 1
 
 
-def new_model(seed: int = 0) -> VQModel:
+def new_model(seed: int = 0) -> "VQModel":
     """A VQModel with new weights: 32 x 32 pixels to 8 x 8 codes of 128."""
+    from diffusers import VQModel
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return VQModel(
@@ -46,7 +51,7 @@ def draw_batch(start: int, count: int, seed: int = 0) -> torch.Tensor:
     )
 
 
-def train(model: VQModel, steps: int, batch_size: int, learning_rate: float = 2e-3) -> None:
+def train(model: "VQModel", steps: int, batch_size: int, learning_rate: float = 2e-3) -> None:
     """Train in place, with AdamW and a linear decay to zero."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.99))
@@ -69,7 +74,7 @@ def train(model: VQModel, steps: int, batch_size: int, learning_rate: float = 2e
 
 
 def _sensitivity(
-    model: VQModel, pictures: torch.Tensor, latents: torch.Tensor, turn: int
+    model: "VQModel", pictures: torch.Tensor, latents: torch.Tensor, turn: int
 ) -> torch.Tensor:
     """Change of latents when the other half of their picture changes, relative to their variance.
 
@@ -88,7 +93,7 @@ def _sensitivity(
     return functional.mse_loss(others, latents.narrow(*place)) / latents.detach().var()
 
 
-def evaluate(model: VQModel, count: int = 256) -> tuple[float, int]:
+def evaluate(model: "VQModel", count: int = 256) -> tuple[float, int]:
     """Peak signal-to-noise ratio on held-out pictures in dB, and how many codes they use."""
     codes = CodeModel(model)
     pictures = draw_batch(0, count, _HELD_OUT_SEED)

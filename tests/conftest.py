@@ -23,6 +23,7 @@ settings.load_profile("same")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Time every unit, in the process that hears of all tests."""
+    gc.disable()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch())
 
@@ -31,6 +32,7 @@ def pytest_collection_finish() -> None:
     """Let no search for garbage go through all that is loaded again: an eighth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

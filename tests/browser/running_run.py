@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-with warnings.catch_warnings():  # the libraries' own
+with warnings.catch_warnings():  # the library's own
     warnings.simplefilter("ignore")
-    import diffusers  # noqa: F401
     from hivemind.utils.crypto import RSAPrivateKey
 
 from training.data import streaming
@@ -49,6 +48,10 @@ class Run:
     """
 
     def __init__(self, folder: Path, recipe: Recipe, names: Sequence[str]) -> None:
+        with warnings.catch_warnings():  # its own, which would end a volunteer's thread
+            warnings.simplefilter("ignore")
+            import diffusers  # noqa: F401
+
         self.folder, self.names = folder, names
         self.stop = threading.Event()
         self.threads: list[threading.Thread] = []

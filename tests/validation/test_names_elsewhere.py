@@ -6,7 +6,6 @@ from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 
-import peft
 import pytest
 import torch.distributed.fsdp
 import torch.distributed.tensor.experimental
@@ -14,9 +13,6 @@ import torch.distributed.tensor.parallel
 import torch.nn.attention
 import torch.nn.parallel
 import transformers
-from accelerate.utils import TorchContextParallelConfig
-from torch.distributed.tensor.experimental import _attention
-from transformers.distributed import DistributedConfig
 
 from calculator.groups import ELSEWHERE
 
@@ -24,6 +20,11 @@ pytestmark = pytest.mark.oracle
 
 
 def test_the_names_of_other_libraries_are_theirs() -> None:
+    import peft  # seconds, of every process that looks for tests
+    from accelerate.utils import TorchContextParallelConfig
+    from torch.distributed.tensor.experimental import _attention
+    from transformers.distributed import DistributedConfig
+
     known = {item.name for item in fields(transformers.TrainingArguments)}
     documented = transformers.TrainingArguments.__doc__ or ""
     known |= {*re.findall(r"- (\w+) \(`", documented)}  # the keys of `fsdp_config`

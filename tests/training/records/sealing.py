@@ -1,6 +1,7 @@
 """Records as peers of a run seal them, and as liars would."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hivemind.dht.protocol import DHTProtocol
@@ -33,7 +34,12 @@ def make_record(name: str, subkey: object, value: object, seconds: float = 300.0
 
 
 def sealed(record: DHTRecord, key: RSAPrivateKey) -> DHTRecord:
-    return replace(record, value=RecordValidator(RUN, key).sign_value(record))
+    return replace(record, value=_validator(key).sign_value(record))
+
+
+@cache
+def _validator(key: RSAPrivateKey) -> RecordValidator:
+    return RecordValidator(RUN, key)
 
 
 def progress(key: RSAPrivateKey, **values: Any) -> dict[str, Any]:
