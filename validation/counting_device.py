@@ -81,6 +81,7 @@ def _compile(torch_folder: Path) -> Path:
         Path(folder, "scratch.inc").write_text("".join(rules))
         built = Path(folder) / library.name
         command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC"]
+        command += ["-DAT_PER_OPERATOR_HEADERS"]  # else each header brings those of all operations
         command += [str(SOURCES[0]), "-o", str(built), f"-I{folder}"]
         command += [f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
         command += [f"-L{torch_folder / 'lib'}", f"-Wl,-rpath,{torch_folder / 'lib'}"]

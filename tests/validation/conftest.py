@@ -2,11 +2,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -26,51 +26,75 @@ def libraries() -> None:
         pytest.skip("the counting device needs a C++ compiler")
 
 
+class Server:
+    """A process of `tests.validation.gloo`, and the measurer that it forks.
+
+    Both have what takes seconds to import; the measurer needs the counter before PyTorch.
+    """
+
+    def __init__(self, device: str) -> None:
+        asked, tells = os.pipe()
+        hears, answered = os.pipe()
+        command = [sys.executable, "-m", "tests.validation.gloo", device, str(asked), str(answered)]
+        self.process = subprocess.Popen(command, env=ALONE, pass_fds=(asked, answered), **PIPES)
+        for end in (asked, answered):
+            os.close(end)
+        self.measurer = os.fdopen(tells, "w"), os.fdopen(hears)
+
+    def measured(self, question: str) -> Any:
+        """Answer of the measurer to a line."""
+        return _answer(*self.measurer, question)
+
+    def exits(self, question: str) -> Any:
+        """Exit statuses of forked processes, for what a line asks of them."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return _answer(self.process.stdin, self.process.stdout, question)
+
+    def end(self) -> None:
+        """End both, which have nothing to say any more: else they free all they loaded."""
+        for end in self.measurer:
+            end.close()
+        self.process.kill()
+        self.process.communicate()
+
+
 @pytest.fixture(scope="session")
-def measure(libraries: None) -> Iterator[Measure]:
-    """One row, measured in another process: the counter wants to be there before torch."""
-    measurers: dict[str, subprocess.Popen[str]] = {}
+def server(libraries: None) -> Iterator[Callable[[str], Server]]:
+    """The process for a device, started when the first test asks for it."""
+    started: dict[str, Server] = {}
 
-    def run(options: str, device: str = "counting") -> dict[str, Any]:
-        if device not in measurers:
-            command = [sys.executable, "-m", "tests.validation.measurer", device]
-            measurers[device] = subprocess.Popen(command, env=ALONE, **PIPES)
-        return _answer(measurers[device], options)  # type: ignore[no-any-return]
+    def find(device: str) -> Server:
+        if device not in started:
+            started[device] = Server(device)
+        return started[device]
 
-    yield run
-    _end(measurers.values())
+    yield find
+    for each in started.values():
+        each.end()
 
 
 @pytest.fixture(scope="session")
-def abreast(libraries: None) -> Iterator[Abreast]:
+def measure(server: Callable[[str], Server]) -> Measure:
+    """One row, measured in another process."""
+    return lambda options, device="counting": server("counting").measured(f"{device} {options}")
+
+
+@pytest.fixture(scope="session")
+def abreast(server: Callable[[str], Server]) -> Abreast:
     """Several processes at once, with a step or a program for all; see `tests.validation.gloo`."""
-    forking: dict[str, subprocess.Popen[str]] = {}
 
     def run(folder: Path, processes: int, **asked: object) -> None:
-        device = "cpu" if "program" in asked else "counting"
-        if device not in forking:
-            command = [sys.executable, "-m", "tests.validation.gloo", device]
-            forking[device] = subprocess.Popen(command, env=ALONE, **PIPES)
         question = {"folder": str(folder), "processes": processes, **asked}
-        exits = _answer(forking[device], json.dumps(question))
+        found = server("cpu" if "program" in asked else "counting")
+        exits = found.exits(json.dumps(question))
         printed = [path.read_text()[-3000:] for path in sorted(folder.glob("rank-*.txt"))]
         assert exits == [0] * processes, "\n".join(printed)
 
-    yield run
-    _end(forking.values())
+    return run
 
 
-def _answer(process: "subprocess.Popen[str]", question: str) -> Any:
-    """Answer of a process to a line."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(question + "\n")
-    process.stdin.flush()
-    return json.loads(process.stdout.readline())
-
-
-def _end(processes: "Iterable[subprocess.Popen[str]]") -> None:
-    """End processes that have nothing to say any more: by themselves they free all they loaded."""
-    for process in processes:
-        process.kill()
-        process.communicate()
+def _answer(tells: IO[str], hears: IO[str], question: str) -> Any:
+    tells.write(question + "\n")
+    tells.flush()
+    return json.loads(hears.readline())

@@ -1,9 +1,10 @@
 """Real processes that train together on the CPU, forked from one that has PyTorch loaded.
 
-``gloo.py counting`` has the counting device, too, which steps need and programs do not want.
-Each line of input is JSON: how many processes, a folder of their own, and the words of a step or
-the path of a program. Each process leaves what it prints in the folder, and the line of output is
-the list of their exit statuses. They talk over gloo.
+``gloo.py counting`` has the counting device, too, which steps need and programs do not want. Two
+descriptors of pipes follow: a fork of its own, the `measurer`, reads from one and answers to the
+other. Each line of input is JSON: how many processes, a folder of their own, and the words of a
+step or the path of a program. Each process leaves what it prints in the folder, and the line of
+output is the list of their exit statuses. They talk over gloo.
 """
 
 import gc
@@ -22,12 +23,13 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
+from tests.validation import measurer
 from validation import counting_device
 
 MOST_SECONDS: Final = 300
 
 
-def main(device: str) -> None:
+def main(device: str, asked: str, answered: str) -> None:
     """Start what each line asks for, until the input ends."""
     if device == "counting":
         counting_device.load()
@@ -41,6 +43,11 @@ def main(device: str) -> None:
 
     gc.collect()
     gc.freeze()  # no fork goes through what is loaded here again
+    with os.fdopen(int(asked)) as questions, os.fdopen(int(answered), "w") as answers:
+        if device == "counting" and not os.fork():
+            os.dup2(2, 1)  # what libraries print is no answer
+            measurer.serve(questions, answers)
+            os._exit(0)
     for line in sys.stdin:
         print(json.dumps(_side_by_side(json.loads(line))), flush=True)
 
@@ -147,4 +154,4 @@ def _others_run() -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

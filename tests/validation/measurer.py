@@ -1,27 +1,26 @@
-"""Measures what it is told, a line of options in and a line of JSON out, until its input ends.
+"""Measures what it is told, a line in and a line of JSON out, until its input ends.
 
-A line ``call NAME WORDS`` asks `tests.validation.counted` or `programs` instead.
+A line is a device and the options of a step; ``call NAME WORDS`` in their place asks
+`tests.validation.counted` or `programs`. `tests.validation.gloo` forks it.
 """
 
 import json
-import sys
-from typing import Any
+from typing import IO, Any
 
 from calculator.errors import InputError
-from validation import counting_device
 
 
-def main(device: str) -> None:
-    counting_device.load()
-    for line in sys.stdin:
+def serve(questions: IO[str], answers: IO[str]) -> None:
+    """Answer every line."""
+    for line in questions:
         try:
-            answer = _answer(line.split(), device)
+            answer = _answer(*line.split())
         except InputError as error:
             answer = {"refused": str(error)}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
-def _answer(words: list[str], device: str) -> Any:
+def _answer(device: str, *words: str) -> Any:
     from tests.validation import counted, programs
     from validation.configuration import parse
     from validation.measure import measure
@@ -30,7 +29,3 @@ def _answer(words: list[str], device: str) -> Any:
         module = programs if hasattr(programs, words[1]) else counted
         return getattr(module, words[1])(*([" ".join(words[2:])] if words[2:] else []))
     return measure(parse(words), device)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

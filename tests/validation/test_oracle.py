@@ -56,34 +56,34 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --gradient-scaler --attention eager",
         f"t5-small {SMALL} --target-length 80 --precision half --format fp16",
         # so few tokens that a weight's own temporaries are most of the backward pass
-        "validation/configs/llama.json --sequence-length 16 --lora 4 --lora-targets all-linear "
+        f"{CONFIGS}/llama.json --layers 3 --sequence-length 16 --lora 4 --lora-targets all-linear "
         "--quantization nf4-double --precision half --checkpointing full",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2 --sequence-parallel",
-        f"validation/configs/qwen3_moe.json {SMALL} --expert-parallel 3",
-        "validation/configs/llama.json --sequence-length 48 --pipeline-parallel 2 --accumulation 4 "
-        "--pipeline-schedule interleaved --untied-embeddings",
+        f"{CONFIGS}/qwen3_moe.json {SMALL} --expert-parallel 3",
+        f"{CONFIGS}/llama.json --layers 4 --sequence-length 48 --pipeline-parallel 2 "
+        "--accumulation 4 --pipeline-schedule interleaved --untied-embeddings",
         f"validation/configs/mistral.json {SMALL} --tensor-parallel 2 --precision half --lora 8 "
         "--lora-targets q_proj,o_proj --checkpointing full",
-        "validation/configs/mistral.json --sequence-length 96 --precision half "
+        "validation/configs/mistral.json --layers 3 --sequence-length 96 --precision half "
         "--tensor-parallel 2 --context-parallel 2 --gpus 4 --data-parallel fsdp",
         # each stage's gradients are reduced after its last pass, before the other stage's
-        "validation/configs/llama.json --sequence-length 96 --batch-size 2 --gpus 4 "
+        f"{CONFIGS}/llama.json --layers 4 --sequence-length 96 --batch-size 2 --gpus 4 "
         "--data-parallel fsdp --pipeline-parallel 2 --pipeline-schedule interleaved "
         "--accumulation 4 --checkpointing full --activation-offload pinned",
         # a dense layer before those of experts, which the second of these gathers early
-        "validation/configs/qwen3_moe.json --sequence-length 120 --checkpointing full --gpus 4 "
+        f"{CONFIGS}/qwen3_moe.json --layers 4 --sequence-length 120 --checkpointing full --gpus 4 "
         "--data-parallel fsdp",
         # of T5's layers one product stays whole, and of Whisper's inputs none asks for a gradient
-        "validation/configs/mt5.json --batch-size 8 --sequence-length 200 --target-length 150 "
+        f"{CONFIGS}/mt5.json --layers 3 --batch-size 8 --sequence-length 200 --target-length 150 "
         "--lora 16 --lora-targets all-linear --quantization nf4 --precision half",
-        "validation/configs/whisper.json --batch-size 2 --lora 16 --lora-targets all-linear "
+        f"{CONFIGS}/whisper.json --layers 3 --batch-size 2 --lora 16 --lora-targets all-linear "
         "--quantization nf4 --checkpointing full",
         # sequences longer than the model's own table of positions
-        "validation/configs/roberta.json --sequence-length 304",
+        "validation/configs/roberta.json --layers 3 --sequence-length 304",
         # sequences longer than the window, of which flash-attn is told
         "validation/configs/gemma3_text.json --sequence-length 96 --attention flash --lora 8",
-        "validation/configs/modernbert.json --sequence-length 200 --attention flash",
-        "validation/configs/granite.json --sequence-length 48 --pipeline-parallel 2 "
+        "validation/configs/modernbert.json --layers 4 --sequence-length 200 --attention flash",
+        "validation/configs/granite.json --layers 3 --sequence-length 48 --pipeline-parallel 2 "
         "--accumulation 3 --lora 4 --lora-targets all-linear --checkpointing full",
     ],
 )

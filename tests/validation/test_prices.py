@@ -15,9 +15,9 @@ from transformers import (
 
 from validation.results import PRODUCTS, kept_results
 
-SMALL = {"vocab_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8}
-LLAMA = LlamaConfig(hidden_size=512, intermediate_size=1792, num_key_value_heads=2, **SMALL)
-BERT = BertConfig(hidden_size=512, intermediate_size=2048, **SMALL)
+SMALL = {"vocab_size": 128, "num_hidden_layers": 4, "num_attention_heads": 8}
+LLAMA = LlamaConfig(hidden_size=128, intermediate_size=448, num_key_value_heads=2, **SMALL)
+BERT = BertConfig(hidden_size=128, intermediate_size=512, **SMALL)
 
 
 def operations(model: Any, checkpoints: dict[str, Any] | None) -> int:
@@ -25,7 +25,7 @@ def operations(model: Any, checkpoints: dict[str, Any] | None) -> int:
     model.train()
     if checkpoints is not None:
         model.activation_checkpointing_enable({"use_reentrant": False, **checkpoints})
-    tokens = torch.zeros(1, 16, dtype=torch.long)
+    tokens = torch.zeros(1, 4, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
         model(input_ids=tokens, labels=tokens).loss.backward()
     return counter.get_total_flops()

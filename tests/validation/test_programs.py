@@ -1,7 +1,6 @@
 """Programs of plans, run: they need the memory that is estimated, and make what they say."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ Abreast = Callable[..., None]
 Ask = Callable[..., Any]
 CONFIGS = "validation/configs"
 SMALL = "--batch-size 2 --sequence-length 96"
+SHORT = f"--layers 3 {SMALL}"  # one more layer than the first and the last
 # A program keeps its loss to the end of the step, and divides it where gradients are accumulated:
 # blocks of 512 bytes that the estimate does not have.
 SCALARS = 3 * 512
@@ -36,7 +36,7 @@ SCALARS = 3 * 512
         f"gpt2-s --layers 2 {SMALL} --precision mixed --checkpointing selective",
         f"gpt2-s --layers 2 {SMALL} --precision half --optimizer lion --optimizer-bits 8",
         f"gpt2-s --layers 2 {SMALL} --paged-optimizer --optimizer-bits 8",
-        f"{CONFIGS}/qwen2.json {SMALL} --paged-optimizer --update-in-backward --precision half",
+        f"{CONFIGS}/qwen2.json {SHORT} --paged-optimizer --update-in-backward --precision half",
         f"gpt2-s --layers 4 {SMALL} --sharing-groups 2 --untied-embeddings --dropout 0",
         f"gpt2-s --layers 2 {SMALL} --offload optimizer --precision mixed",
         f"gpt2-s --layers 2 {SMALL} --optimizer muon --lora 4 --lora-bias all",
@@ -44,47 +44,48 @@ SCALARS = 3 * 512
         f"gpt-j-6b --layers 1 {SMALL} --checkpointing selective --optimizer sgd",
         f"bert-base --layers 2 {SMALL} --optimizer lamb --optimizer-bits 8 --attention flash",
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
-        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --checkpoint-every 2 --lora 4",
-        f"{CONFIGS}/mistral.json {SMALL} --checkpointing operations --tensor-parallel 2 "
+        f"{CONFIGS}/llama.json {SHORT} --checkpointing operations --checkpoint-every 2 --lora 4",
+        f"{CONFIGS}/mistral.json {SHORT} --checkpointing operations --tensor-parallel 2 "
         "--sequence-parallel",
-        f"{CONFIGS}/qwen2.json {SMALL} --checkpointing full --activation-offload pinned --lora 4",
-        f"{CONFIGS}/phi.json {SMALL} --chunked-loss torch --precision half",
-        f"{CONFIGS}/roberta.json {SMALL} --chunked-loss torch --lora 4 --lora-modules lm_head",
-        f"{CONFIGS}/bart.json {SMALL} --target-length 72 --chunked-loss torch",
-        f"{CONFIGS}/mt5.json {SMALL} --target-length 48 --chunked-loss torch --precision half",
-        f"{CONFIGS}/mistral.json {SMALL} --chunked-loss torch --lora 4 --checkpointing full "
+        f"{CONFIGS}/qwen2.json {SHORT} --checkpointing full --activation-offload pinned --lora 4",
+        f"{CONFIGS}/phi.json {SHORT} --chunked-loss torch --precision half",
+        f"{CONFIGS}/roberta.json {SHORT} --chunked-loss torch --lora 4 --lora-modules lm_head",
+        f"{CONFIGS}/bart.json {SHORT} --target-length 72 --chunked-loss torch",
+        f"{CONFIGS}/mt5.json {SHORT} --target-length 48 --chunked-loss torch --precision half",
+        f"{CONFIGS}/mistral.json {SHORT} --chunked-loss torch --lora 4 --checkpointing full "
         "--activation-offload pageable",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
-        f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
-        f"{CONFIGS}/bart.json {SMALL} --target-length 72 --lora 4 --lora-targets all-linear "
+        f"{CONFIGS}/llama.json {SHORT} --lora 4 --lora-modules embed_tokens,lm_head",
+        f"{CONFIGS}/bart.json {SHORT} --target-length 72 --lora 4 --lora-targets all-linear "
         "--lora-modules embed_tokens,lm_head",
-        f"{CONFIGS}/llama.json {SMALL} --optimizer adafactor --precision half",
+        f"{CONFIGS}/llama.json {SHORT} --optimizer adafactor --precision half",
         f"gpt2-s --layers 2 {SMALL} --attention efficient --precision half --optimizer momentum",
-        f"{CONFIGS}/whisper.json --batch-size 2 --precision half",
-        f"{CONFIGS}/vit.json --batch-size 3",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
-        f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --precision half "
+        f"{CONFIGS}/whisper.json --layers 3 --batch-size 2 --precision half",
+        f"{CONFIGS}/vit.json --layers 3 --batch-size 3",
+        f"{CONFIGS}/llama.json {SHORT} --gpus 3 --data-parallel ddp-view --precision half",
+        f"{CONFIGS}/qwen2.json {SHORT} --pipeline-parallel 3 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule gpipe --attention eager",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule interleaved --pipeline-stages 3",
-        f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --tied-embeddings",
-        f"{CONFIGS}/bloom.json {SMALL} --pipeline-parallel 2 --accumulation 2",
-        f"{CONFIGS}/gpt_neox.json {SMALL} --pipeline-parallel 2 --accumulation 2",
-        f"{CONFIGS}/gemma4_text-experts.json {SMALL} --pipeline-parallel 2 --accumulation 2",
-        f"{CONFIGS}/opt.json {SMALL} --pipeline-parallel 2 --accumulation 2 --checkpointing full",
-        f"{CONFIGS}/granite.json {SMALL} --pipeline-parallel 2 --accumulation 3 --lora 8 "
+        f"{CONFIGS}/qwen2.json {SHORT} --pipeline-parallel 3 --accumulation 4 --tied-embeddings",
+        f"{CONFIGS}/bloom.json {SHORT} --pipeline-parallel 2 --accumulation 2",
+        f"{CONFIGS}/gpt_neox.json {SHORT} --pipeline-parallel 2 --accumulation 2",
+        f"{CONFIGS}/gemma4_text-experts.json --layers 4 {SMALL} --pipeline-parallel 2 "
+        "--accumulation 2",
+        f"{CONFIGS}/opt.json {SHORT} --pipeline-parallel 2 --accumulation 2 --checkpointing full",
+        f"{CONFIGS}/granite.json {SHORT} --pipeline-parallel 2 --accumulation 3 --lora 8 "
         "--lora-targets all-linear --checkpointing full",
-        f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
-        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision half --lora 8 "
+        f"{CONFIGS}/gpt_oss.json {SHORT} --expert-parallel 3 --precision mixed",
+        f"{CONFIGS}/mistral.json {SHORT} --tensor-parallel 2 --precision half --lora 8 "
         "--lora-targets q_proj,o_proj",
-        f"{CONFIGS}/mixtral.json {SMALL} --tensor-parallel 2 --gpus 6 --data-parallel fsdp",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed "
+        f"{CONFIGS}/mixtral.json {SHORT} --tensor-parallel 2 --gpus 6 --data-parallel fsdp",
+        f"{CONFIGS}/llama.json {SHORT} --gpus 4 --data-parallel fsdp --precision mixed "
         "--cpu-offload",
-        f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel zero2 --precision half --lora 4 "
+        f"{CONFIGS}/qwen2.json {SHORT} --gpus 3 --data-parallel zero2 --precision half --lora 4 "
         "--cpu-offload --accumulation 2",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --context-parallel 2 --data-parallel fsdp "
+        f"{CONFIGS}/llama.json {SHORT} --gpus 4 --context-parallel 2 --data-parallel fsdp "
         "--precision mixed --checkpointing full --context-rotation alltoall --batch-size 2",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 2 --data-parallel zero1 --lora 8",
+        f"{CONFIGS}/llama.json {SHORT} --gpus 2 --data-parallel zero1 --lora 8",
     ],
 )
 def test_a_program_needs_the_memory_that_its_plan_is_estimated_at(measure: Ask, words: str) -> None:
@@ -210,12 +211,7 @@ def test_the_class_that_is_loaded_is_the_one_that_is_counted(
     assert found["changed"] > 0
 
 
-ALONE = """
-import torch
-
-torch.cuda.reset_peak_memory_stats = torch.cuda.set_device = lambda *_: None
-
-
+TELL = """
 def tell(*told):
     # to files: gloo writes parts of lines to the output that both processes have
     import os
@@ -224,26 +220,34 @@ def tell(*told):
     words = " ".join(map(str, told))
     Path(__file__).with_name(f"told-{os.environ['RANK']}.txt").write_text(words)
 """
+ALONE = f"""
+import torch
+
+torch.cuda.reset_peak_memory_stats = torch.cuda.set_device = lambda *_: None
+
+{TELL}
+"""
 TOLD = """
 weights = [getattr(weight, "to_local", lambda: weight)() for weight in model.parameters()]
 tell(sum(weight.numel() for weight in weights), type(model).__name__)
 """
 
 
-def by_torchrun(folder: Path, processes: int, program: str) -> None:
-    """A program in several processes, by the command that its text names."""
-    found = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *(f"--nproc-per-node={processes}", program),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr[-3000:]
+NAMES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")
+NAMED = f"import os\ntell(__name__, *(os.environ[name] for name in {NAMES}))"
+
+
+def test_torchrun_gives_a_program_what_our_forks_give_it(abreast: Abreast, tmp_path: Path) -> None:
+    program = str(tmp_path / "program.py")
+    Path(program).write_text(TELL + NAMED)
+    command = [*(sys.executable, "-m", "torch.distributed.run"), "--standalone"]
+    subprocess.run([*command, "--nproc-per-node=2", program], check=True, timeout=300)
+    by_torchrun = [path.read_text().split() for path in sorted(tmp_path.glob("told-*.txt"))]
+    abreast(tmp_path, 2, program=program)
+    by_us = [path.read_text().split() for path in sorted(tmp_path.glob("told-*.txt"))]
+    for rank, (theirs, ours) in enumerate(zip(by_torchrun, by_us, strict=True)):
+        assert theirs[0] == ours[0] == "__main__"
+        assert theirs[3:] == ours[3:] == [str(rank), str(rank), "2"]
 
 
 def launched(
@@ -275,23 +279,22 @@ def launched(
 
 
 @pytest.mark.parametrize(
-    ("options", "ending", "is_launched"),
+    ("options", "ending"),
     [
-        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel", True),
+        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel"),
         (
             {"gpus": 2, "data_parallel": "zero2", "precision": "mixed", "cpu_offload": True},
             "FSDPLlamaForCausalLM",
-            False,
         ),
     ],
 )
 def test_two_processes_train_together(
-    abreast: Abreast, tmp_path: Path, options: dict[str, Any], ending: str, is_launched: bool
+    abreast: Abreast, tmp_path: Path, options: dict[str, Any], ending: str
 ) -> None:
     values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
     values |= {"num_hidden_layers": 2}
     plan = Plan.parse({"sequence_length": 16, **options})
-    told = launched(by_torchrun if is_launched else abreast, tmp_path, values, plan)
+    told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == [ending, ending]
     whole = estimate(from_config(values, "llama")).parameters
     held = sum(int(words[0]) for words in told)
