@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import build
-from tools import chromium, commands, node
+from tools import chromium, commands, node, website
 from tools.console import ROOT, BuildError
 from tools.environment import Group
 
@@ -99,3 +99,41 @@ def test_a_chromium_that_only_pretends_is_passed_over(
     monkeypatch.setattr(chromium, "_of_the_machine", lambda: [str(stub), str(real)])
     monkeypatch.setattr(chromium, "_of_playwright", list)
     assert chromium.find_chromium() == real
+
+
+def test_a_site_whose_sources_have_not_changed_is_not_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[bool] = []
+    sources = ["build.py"]
+    (tmp_path / "site").mkdir()
+    monkeypatch.setattr(website, "SITE", tmp_path / "site")
+    monkeypatch.setattr(website, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(website, "files", lambda: sources)
+    monkeypatch.setattr(website, "_build", built.append)
+    website.build_site(to_publish=False)
+    website.build_site(to_publish=False)
+    assert built == [False]
+    website.build_site(to_publish=True)  # lacked the compressed files
+    website.build_site(to_publish=False)
+    assert built == [False, True]
+    sources.append("README.md")
+    website.build_site(to_publish=True)
+    (tmp_path / "site").rmdir()
+    website.build_site(to_publish=True)
+    monkeypatch.setenv("SITE_URL", "https://example.org/run/")
+    website.build_site(to_publish=True)
+    assert built == [False, True, True, True, True]
+
+
+def test_a_build_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: bool) -> None:
+        raise BuildError("no")
+
+    (tmp_path / "site").mkdir()
+    monkeypatch.setattr(website, "SITE", tmp_path / "site")
+    monkeypatch.setattr(website, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(website, "_build", fail)
+    for _ in range(2):
+        with pytest.raises(BuildError):
+            website.build_site(to_publish=True)

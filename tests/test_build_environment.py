@@ -1,6 +1,5 @@
 """tools/environment.py and tools/console.py: what is installed when, and how failures read."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,17 +11,22 @@ from tools.environment import Group
 
 
 class Installer:
-    """Stands in for pip: remembers the files it was asked to install."""
+    """Stands in for uv and pip: remembers the files that each was asked to install."""
 
-    def __init__(self, failing: tuple[str, ...] = ()) -> None:
+    def __init__(self) -> None:
         self.installed: list[str] = []
-        self.failing = failing
+        self.with_pip: list[str] = []
+        self.failing: tuple[str, ...] = ()
+        self.has_uv = True
 
-    def __call__(self, command: list[str | Path], failure: str) -> str:
-        name = Path(command[-1]).name
-        if name in self.failing:
+    def __call__(self, command: list[str | Path], failure: str, **_: object) -> str:
+        if "config" in command:
+            return ""
+        name, with_pip = Path(command[-1]).name, "uv" not in command
+        if name in self.failing or not (with_pip or self.has_uv):
             raise BuildError(failure)
-        self.installed.append(name)
+        if name != "uv.txt":
+            (self.with_pip if with_pip else self.installed).append(name)
         return ""
 
 
@@ -38,6 +42,7 @@ def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
     monkeypatch.setattr(environment, "STAMPS", stamps)
     monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
     monkeypatch.setattr(environment, "venv_python", lambda: Path(sys.executable))
+    environment._pip_settings.cache_clear()
     stand_in = Installer()
     monkeypatch.setattr(environment, "run", stand_in)
     return stand_in
@@ -49,21 +54,24 @@ def test_a_second_run_installs_nothing(installer: Installer) -> None:
     assert installer.installed == ["site.txt", "test.txt"]
 
 
-def test_what_was_installed_is_compiled_once_and_files_in_error_are_passed_over(
-    installer: Installer, tmp_path: Path
-) -> None:
-    package = tmp_path / "venv" / "package"
-    package.mkdir(parents=True)
-    (package / "good.py").write_text("answer = 42\n")
-    (package / "bad.py").write_text("print 42\n")
+def test_pip_installs_where_there_is_no_uv(installer: Installer) -> None:
+    installer.has_uv = False
     environment.ensure([Group.SITE])
-    compiled = package / "__pycache__"
-    assert [path.name.split(".")[0] for path in compiled.iterdir()] == ["good"]
-    shutil.rmtree(compiled)
-    environment.ensure([Group.SITE])  # nothing new, so no file is looked at
-    assert not compiled.exists()
-    environment.ensure([Group.SITE, Group.TEST])
-    assert compiled.exists()
+    assert (installer.installed, installer.with_pip) == ([], ["site.txt"])
+
+
+def test_uv_looks_where_pip_is_told_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = """\
+:env:.find-links='/wheels /more'
+global.find-links='/not this'
+global.extra-index-url='\\nhttps://a.example/simple\\nhttps://b.example/simple'
+global.default-timeout='60'
+"""
+    monkeypatch.setattr(environment, "run", lambda *_: said)
+    assert environment._pip_settings.__wrapped__() == {
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_INDEX": "https://a.example/simple https://b.example/simple",
+    }
 
 
 def test_a_changed_requirement_file_is_installed_again(

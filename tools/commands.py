@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _build()
             return _in_venv("-m", "tools.chromium") or _in_venv("-m", "benchmarks", *rest)
         case "lock":
-            ensure([Group.CHECK])
+            ensure([])
             return _in_venv("-m", "tools.lock")
     raise AssertionError(options.command)
 

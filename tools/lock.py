@@ -25,6 +25,7 @@ TORCH_CPU_HASHES = {
 }
 
 EXTRAS = {
+    Group.UV: ("uv",),
     Group.SITE: ("site",),
     Group.TEST: ("test",),
     Group.CHECK: ("check",),

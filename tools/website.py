@@ -16,12 +16,12 @@ from tools.citations import link_cited_files
 from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
 from tools.content_policy import pin_inline_scripts
-from tools.files import WORKSHOP, change_pages, fresh, only_one, replace_folder
+from tools.files import WORKSHOP, change_pages, digest, fresh, only_one, replace_folder
 from tools.filling import fill_notebooks, placeholders
 from tools.landmarks import without_nested_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
-from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
+from tools.source import ARCHIVE, Source, files, find_source, last_change, write_archive
 from tools.styles import merge_styles
 from tools.theme_script import change_theme_script
 from tools.versions import name_by_content
@@ -29,12 +29,13 @@ from tools.versions import name_by_content
 SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
 UNFINISHED = WORKSHOP / "site"
+BUILT = WORKSHOP / "built"  # what site/ was built from
 PUBLISH = "--publish"
 PLOTLY = "plotly.js-basic-dist-min/plotly-basic.min.js"
 
 
 def build_site(to_publish: bool) -> Path:
-    """Build the site beside the old one, swap it in when it is whole, and return its folder.
+    """Build the site unless it is built, and return its folder.
 
     Args:
         to_publish: whether to add what only a host of the site needs: compressed files.
@@ -42,6 +43,26 @@ def build_site(to_publish: bool) -> Path:
     Raises:
         BuildError: with the reason; the old site/ then stays as it is.
     """
+    made_of = _ingredients()
+    if SITE.is_dir() and BUILT.is_file():
+        before, _, compressed = BUILT.read_text("utf-8").partition("\n")
+        if before == made_of and (compressed or not to_publish):
+            say("  No source has changed since site/ was built.")
+            return SITE
+    BUILT.unlink(missing_ok=True)
+    _build(to_publish)
+    BUILT.write_text(f"{made_of}\n{PUBLISH if to_publish else ''}", "utf-8")
+    return SITE
+
+
+def _ingredients() -> str:
+    """One line that changes with any file or setting that a built site depends on."""
+    sources = digest(ROOT / name for name in files())
+    return f"{sources} {site_url()} {find_source()} {_date()} {sys.version}".replace("\n", " ")
+
+
+def _build(to_publish: bool) -> None:
+    """Build the site beside the old one, and swap it in when it is whole."""
     # build.py's own interpreter imports this module, and has neither Jinja2 nor Pillow.
     from templates.render import render
     from tools.share_pictures import draw_share_pictures
@@ -83,7 +104,6 @@ def build_site(to_publish: bool) -> Path:
         replace_folder(UNFINISHED, SITE)
     if not address:
         say(WITHOUT_SITE_URL)
-    return SITE
 
 
 @contextmanager
@@ -97,12 +117,17 @@ def figures_ahead() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+def _date() -> str:
+    """The time that the site gives for its making, in seconds since 1970."""
+    return os.environ.get("SOURCE_DATE_EPOCH", last_change())
+
+
 def _run_mkdocs(address: str, source: Source) -> None:
     shutil.rmtree(UNFINISHED, ignore_errors=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     ours = {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
     ours |= {"SITE_URL": address, "SOURCE_LINK": source.link}
-    ours |= {"SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", last_change())}
+    ours |= {"SOURCE_DATE_EPOCH": _date()}
     run(
         [*command, "--site-dir", UNFINISHED],
         "MkDocs found problems in the pages.",
