@@ -106,13 +106,14 @@ def end_of(search: Generator[None, None, Found]) -> Found:
 class _Bracket:
     """The largest value that is known to fit and the smallest that is not to, with their needs.
 
-    A value without a need is refused. `slow` counts the tries in a row that left more than half of
-    what was open.
+    A value without a need is refused. `first` is the least that is not. `slow` counts the tries in
+    a row that left more than half of what was open.
     """
 
     memory: int
     most: int
     bad: int
+    first: int
     good: int = 0
     low: int = 0
     high: int | None = None
@@ -130,7 +131,7 @@ class _Bracket:
     def next(self) -> int:
         """The value to try next."""
         if not self.good:
-            return 1
+            return self.first
         if self.bad > self.most:
             return min(GROWTH * self.good, self.most)
         if self.high is None or self.slow >= MOST_SLOW:
@@ -157,23 +158,33 @@ class _Tried:
         the search, and its distance there from the need tells where to go on. A simulated need may
         be higher for a smaller step, so the search comes from above.
         """
-        first, last = own // self.step, most // self.step
-        end = yield from _largest(self.least, first, last, self.memory)
+        own, last = own // self.step, most // self.step
+        first = yield from self._first(own)
+        end = yield from _largest(self.least, own, _Bracket(self.memory, last, last + 1, first))
         if end is None:
             return None
-        bracket = _Bracket(self.memory, end, end + 1)
+        bracket = _Bracket(self.memory, end, end + 1, first)
         need, least = self.need(end), self.least(end)
         bracket.add(end, need)
         if bracket.bad == end and need is not None and least is not None:
             yield
-            at = (yield from _largest(self.least, end, end, self.memory - need + least)) or 1
+            smaller = _Bracket(self.memory - need + least, end, end + 1, first)
+            at = (yield from _largest(self.least, end, smaller)) or first
             bracket.add(at, self.need(at))
-            while not bracket.good and at > 1:
+            while not bracket.good and at > first:
                 yield
-                at //= 2
+                at = max(at // 2, first)
                 bracket.add(at, self.need(at))
         found = yield from _narrowed(bracket, self.need)
         return found and self.step * found
+
+    def _first(self, own: int) -> Generator[None, None, int]:
+        """The least power of two that is not refused, such as 4 tokens with the loss in chunks."""
+        first = 1
+        while first < own and self._peak(first) is None:
+            yield
+            first *= 2
+        return min(first, own)
 
     def least(self, count: int) -> int | None:
         """The need without a simulation; None for a value that is refused."""
@@ -199,9 +210,8 @@ class _Tried:
         return self.peaks[count]
 
 
-def _largest(need_at: Callable[[int], int | None], own: int, most: int, memory: int) -> Search:
-    """The largest value up to `most` whose step fits, from the plan's own value on."""
-    bracket = _Bracket(memory, most, most + 1)
+def _largest(need_at: Callable[[int], int | None], own: int, bracket: _Bracket) -> Search:
+    """The largest value of a bracket whose step fits, from the plan's own value on."""
     bracket.add(own, need_at(own))
     return (yield from _narrowed(bracket, need_at))
 

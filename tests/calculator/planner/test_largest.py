@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from calculator.catalog import MODELS, find_model
 from calculator.plan import LARGEST_BATCH, Plan
-from calculator.planner.largest import _largest, largest_batch, longest_sequence
+from calculator.planner.largest import _Bracket, _largest, largest_batch, longest_sequence
 from calculator.planner.need import Verdict, judged, need_of
 from calculator.units import GiB
 from tests.calculator.plans import Case, cases, examples
@@ -40,6 +40,15 @@ def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
     assert verdict_of(Case(architecture, Plan(sequence_length=longest)), memory) is Verdict.FITS
 
 
+def test_the_longest_sequence_with_the_loss_in_chunks_which_one_token_has_not() -> None:
+    plan = Plan.parse({"precision": "half", "chunked_loss": "torch"})
+    longest = longest_sequence(find_model("Qwen/Qwen3-0.6B"), plan, 8 * GiB)
+    assert longest is not None
+    case = Case(find_model("Qwen/Qwen3-0.6B"), plan)
+    assert verdict_of(case.but(sequence_length=longest), 8 * GiB) is Verdict.FITS
+    assert verdict_of(case.but(sequence_length=longest + 1), 8 * GiB) is not Verdict.FITS
+
+
 def found(needs: Callable[[int], int | None], own: int, most: int, memory: int) -> tuple[int, int]:
     """The value that the search finds, 0 for none, and how many it looked at."""
     looked = 0
@@ -49,7 +58,7 @@ def found(needs: Callable[[int], int | None], own: int, most: int, memory: int) 
         looked += 1
         return needs(value)
 
-    search = _largest(need_at, own, most, memory)
+    search = _largest(need_at, own, _Bracket(memory, most, most + 1, first=1))
     while True:
         try:
             next(search)
