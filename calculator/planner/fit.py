@@ -6,6 +6,7 @@ takes the steps, so that a newer question need not wait for the end of an older 
 
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -14,7 +15,7 @@ from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
-from calculator.planner.change import DIVISION, Change, Cost
+from calculator.planner.change import DIVISION, LENGTH, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
 from calculator.planner.need import Need, judged, least_need, need_at, need_of
 from calculator.planner.pace import describe_time, more_time, pace_of
@@ -95,11 +96,11 @@ def proposals(
 ) -> list[Proposal]:
     """Changes that make a step fit, single ones first, then pairs of which neither does alone.
 
-    Three at once are tried where no pair is enough, and then shorter sequences with three more, for
-    a model whose own length is far longer than usual. Within each number of changes those that
-    cost nothing stand first, then those that leave the training as it is, and among them the ones
-    that take the least time by the clock. Where a change can be made to a lesser degree, the least
-    that is enough is proposed too.
+    Three at once are tried where no pair is enough, then as many as it takes. Shorter sequences
+    come last: with three more for a model whose own length is far longer than usual, then with as
+    many as it takes. Within each number of changes those that cost nothing stand first, then those
+    that leave the training as it is, and among them the ones that take the least time by the clock.
+    Where a change can be made to a lesser degree, the least that is enough is proposed too.
 
     Args:
         architecture: the model.
@@ -141,9 +142,13 @@ def proposals_in_steps(
         among = [change for change in changes_for(architecture) if (change,) not in alone]
         tries = _allowed(_changed(architecture, plan, among, together), allowed)
         found = yield from _fitting(tries, propose, found, enough)
-    if most == MOST_CHANGES and not found:
-        tries = _allowed(_shortened(architecture, plan), allowed)
-        found = yield from _fitting(tries, propose, found, enough)
+    for without in ((LENGTH, DIVISION), (DIVISION,)) if most == MOST_CHANGES else ():
+        if not found:
+            tries = iter((yield from _many(architecture, plan, memory, without)))
+            found = yield from _fitting(_allowed(tries, allowed), propose, found, enough)
+        if not found and LENGTH in without:
+            tries = _allowed(_shortened(architecture, plan), allowed)
+            found = yield from _fitting(tries, propose, found, enough)
     yield found
 
 
@@ -297,6 +302,69 @@ def _changed(
             yield changes, changed.but(sequence_length=plan.sequence_length)
         else:
             yield changes, changed
+
+
+def _many(
+    architecture: Architecture, plan: Plan, memory: int, without: Sequence[str]
+) -> Generator[list[Proposal], None, list[Try]]:
+    """Changes that fit together and no longer without any of them, with adapters and without.
+
+    None is about what is left out. The search pauses after each estimate.
+    """
+    own = resolve(architecture, plan).sequence_length
+    known = plan.but(sequence_length=own)
+    tries: list[Try] = []
+    for limit in (Cost.ADAPTERS, Cost.OTHER_MODEL):
+        among = [
+            one
+            for one in changes_for(architecture)
+            if one.cost < limit and one.about not in without
+        ]
+        found = yield from _smallest(architecture, known, among)
+        for one in sorted(found, key=lambda one: -one.cost):
+            fewer = tuple(other for other in found if other is not one)
+            changed = _after(known, fewer)
+            if changed and one.cost < Cost.ADAPTERS:
+                yield []
+                found = fewer if _proposal(architecture, (), changed, memory) else found
+        changed = _after(known, found)
+        if changed and changed.sequence_length == own:
+            changed = changed.but(sequence_length=plan.sequence_length)
+        if found and changed and (found, changed) not in tries:
+            tries.append((found, changed))
+    return tries
+
+
+def _smallest(
+    architecture: Architecture, plan: Plan, among: Sequence[Change]
+) -> Generator[list[Proposal], None, tuple[Change, ...]]:
+    """The changes that make a step smallest, found one by one, the most costly first.
+
+    Each saves a hundredth or more when it is found.
+    """
+    found: tuple[Change, ...] = ()
+    least = totals(architecture, plan).gpu
+    # Twice, since some save something only after another.
+    for change in sorted(among, key=lambda one: -one.cost) * 2:
+        beside = [one for one in found if change.goes_with(one)]
+        tried = tuple(one for one in among if one is change or one in beside)
+        changed = None if change in found or change.is_slow else _after(plan, tried)
+        if changed is None:
+            continue
+        yield []
+        with suppress(InputError):  # a combination that cannot be
+            peak = totals(architecture, changed).gpu
+            if 100 * peak <= 99 * least:
+                found, least = tried, peak
+    return found
+
+
+def _after(plan: Plan, changes: Sequence[Change]) -> Plan | None:
+    """The plan after changes in their order; None where one of them changes nothing."""
+    changed: Plan | None = plan
+    for change in changes:
+        changed = change.apply(changed) if changed else None
+    return changed
 
 
 def _shortened(architecture: Architecture, plan: Plan) -> Iterator[Try]:

@@ -15,7 +15,14 @@ from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Change, Cost
 from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM
-from calculator.planner.fit import Proposal, least_changes, proposals, proposals_in_steps
+from calculator.planner.fit import (
+    MOST_CHANGES,
+    Proposal,
+    _after,
+    least_changes,
+    proposals,
+    proposals_in_steps,
+)
 from calculator.planner.need import Verdict, judged, need_of
 from calculator.report import Report
 from calculator.resolution import resolve
@@ -317,6 +324,31 @@ def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> No
         place for place, (change, *_) in enumerate(found) if change.lesser
     )
     assert all(EVERY_SECOND not in changes for changes in found)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "options"),
+    [
+        ("Qwen/Qwen3-8B", "rtx-4090", {"batch_size": 4}),
+        ("mistralai/Mistral-7B-v0.1", "t4", {"batch_size": 8}),
+        ("meta-llama/Llama-3.1-8B", "rtx-4060", {"batch_size": 4, "sequence_length": 8192}),
+    ],
+)
+def test_where_three_changes_are_too_few_there_are_as_many_as_it_takes(
+    model: str, gpu: str, options: dict[str, object]
+) -> None:
+    architecture, card = find_model(model), find_gpu(gpu)
+    plan = Plan.parse(options).on(card)
+    found = proposals(architecture, plan, card.memory)
+    assert found
+    for one in found:
+        assert len(one.changes) > MOST_CHANGES
+        assert need_of(judged(architecture, one.plan)).fits(card.memory)
+        known = plan.but(sequence_length=resolve(architecture, plan).sequence_length)
+        for change in one.changes:
+            fewer = _after(known, [other for other in one.changes if other is not change])
+            if fewer is not None and change.cost is not Cost.ADAPTERS:
+                assert not need_of(judged(architecture, fewer)).fits(card.memory), change.words
 
 
 def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
