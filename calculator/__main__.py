@@ -199,6 +199,11 @@ def _take(arguments: argparse.Namespace, others: list[str]) -> None:
     for note in run.notes:
         place = f"--{note.key}" if note.file == LINE else f"{note.file}: {note.key}"
         print(f"note: {place} {note.words}", file=sys.stderr)
+    for name, value in run.assumed:
+        if name == "gpus":
+            print(
+                f"note: {value} GPUs are assumed; --gpus says how many there are", file=sys.stderr
+            )
     for name, value in run.options.items():
         setattr(arguments, name, value)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from calculator.doors import accelerate, axolotl, deepspeed, llamafactory, trainer
 from calculator.doors.file import File
+from calculator.doors.readers import load
 from calculator.doors.runs import Beside, with_parts
 from calculator.doors.settle import Understood, settle
 from calculator.doors.shell import options_of
@@ -25,6 +26,7 @@ TABLES: Final = (
     llamafactory.TABLE,
     axolotl.TABLE,
     deepspeed.TABLE,
+    load("scripts"),
 )
 NAME: Final = "the command line"
 

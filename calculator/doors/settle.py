@@ -138,7 +138,7 @@ def _division(facts: Facts, options: Facts, notes: list[Note]) -> None:
     layers = prod(_number(options.get(f"{axis}_parallel")) or 1 for axis in ("tensor", "pipeline"))
     parts = layers * (_number(options.get("context_parallel")) or 1)
     usual = USUAL_GPUS if USUAL_GPUS % parts == 0 else parts
-    gpus = facts.get("processes") or (usual if sharded or parts > 1 else None)
+    gpus = facts.get("processes") or (usual if sharded else parts if parts > 1 else None)
     if gpus is not None:
         options.setdefault("gpus", gpus)
     if "processes" not in facts and gpus:

@@ -1,5 +1,6 @@
 """Options of other libraries on the command line mean what they mean there."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ AMP = {"precision": "amp", "format": "bf16"}
         ("--flash_attn fa2", {"attention": "flash"}),
         ("--mixed_precision bf16 --num_processes 4", {**AMP, "gpus": "4"}),
         ("--fsdp full_shard auto_wrap", {"data_parallel": "fsdp", "gpus": 8}),
+        ("--zero 3 --num_processes 4", {"data_parallel": "fsdp", "gpus": "4"}),
+        (
+            "--zero_stage 2 --recompute-activations",
+            {"data_parallel": "zero2", "gpus": 8, "checkpointing": "selective"},
+        ),
+        ("--use_8bit_adam", {"optimizer_bits": 8}),
         ("--learning_rate 1e-4 --output_dir out --num_train_epochs 3 --packing", {}),
     ],
 )
@@ -42,6 +49,24 @@ def test_adapters_of_our_own_option_decide_what_others_mean() -> None:
         **AMP,
         "quantization": "nf4",
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus"), [("--tp 4", 4), ("--pp=2 --accumulation 2", 2), ("--cp 2", 2)]
+)
+def test_gpus_are_the_product_of_what_divides_the_model(
+    line: str, gpus: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"estimate meta-llama/Llama-3.2-1B --precision half {line} --json"
+    assert main(words.split()) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["gpus"] == gpus
+
+
+def test_a_number_of_gpus_that_nobody_gave_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimate", "gpt2-s", "--fsdp", "full_shard"]) == 0
+    assert "note: 8 GPUs are assumed; --gpus says" in capsys.readouterr().err
+    assert main(["estimate", "gpt2-s", "--fsdp", "full_shard", "--gpus", "4"]) == 0
+    assert "assumed" not in capsys.readouterr().err
 
 
 def test_what_is_not_counted_is_named() -> None:
