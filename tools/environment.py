@@ -120,7 +120,7 @@ def _uv(options: Iterable[str | Path]) -> bool:
 
 @functools.cache
 def _pip_settings() -> dict[str, str]:
-    """Where pip is told to fetch packages from, as the environment variables that uv reads."""
+    """The places that pip is told to fetch packages from, in the variables that uv reads."""
     names = {
         "index-url": "UV_DEFAULT_INDEX",
         "extra-index-url": "UV_INDEX",
