@@ -26,7 +26,7 @@ PARTS = {
     "arithmetic": ("training/model",),
     "wire": ("training/averaging/wire.py",),
     "tally": ("training/monitor/tally.py", "training/records"),
-    "groups": ("training/averaging/groups.py",),
+    "groups": ("training/averaging/matchmaking.py",),
     "crowd": ("calculator/swarm/aggregation.py", "training/averaging"),
     "swarm": ("training/averaging", "training/run"),
     "defence": ("calculator/swarm/aggregation.py", "training/averaging/aggregation.py"),

@@ -52,7 +52,7 @@ def run(quick: bool) -> Table:
 
 def _meet(group: Group, names: list[str], round_name: str) -> list[str]:
     """Tell each averager whom to meet; the group of each."""
-    from training.averaging.groups import meet
+    from training.averaging.matchmaking import meet
 
     for averager, name in zip(group.averagers, names, strict=True):
         averager.meet(name, names, round_name)

@@ -18,7 +18,7 @@ STEPS = 60
 
 def run(quick: bool) -> Table:
     """Simulate a run of each size: how far the peers are apart, and how near to the bowl's foot."""
-    from training.averaging.groups import bits_for
+    from training.averaging.matchmaking import bits_for
 
     figures = []
     for count in (1_000,) if quick else (1_000, 10_000):
@@ -47,7 +47,7 @@ def _lots(count: int, round_name: str, bits: int) -> Any:
     """Each peer's group in a round, as a number."""
     import numpy as np
 
-    from training.averaging.groups import group_of
+    from training.averaging.matchmaking import group_of
 
     lots = (group_of(f"peer {number}", round_name, bits) or "0" for number in range(count))
     return np.fromiter((int(lot, 2) for lot in lots), int, count)

@@ -67,6 +67,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from training.monitor.judging import HeldBatches
     from training.run.recipes import TINY, TINY_SPARSE
     from training.sparse import closing
+    from training.sparse.closing import Swarm
     from training.sparse.judging import Judge
     from training.sparse.layout import Layout
     from training.sparse.open_round import OpenRound
@@ -74,7 +75,6 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from training.sparse.peer import Peer, published
     from training.sparse.shared import OuterSettings, SharedState, load
     from training.sparse.store import FolderStore
-    from training.sparse.swarm import Swarm
 
     attack, judged, rounds = job
     recipe, trial, settings = replace(TINY, seed=SEED), Trial(), TINY_SPARSE.sparse

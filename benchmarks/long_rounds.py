@@ -73,9 +73,8 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
     import torch
 
     from training.sparse.codec import decode
-    from training.sparse.feedback import ErrorFeedback
     from training.sparse.layout import Layout
-    from training.sparse.local import train_locally
+    from training.sparse.peer import ErrorFeedback, train_locally
     from training.sparse.shared import Contribution, OuterSettings, SharedState, load
 
     learners = [Learner(recipe, place, trial.rate, pace) for place, pace in enumerate(PACES)]

@@ -24,8 +24,7 @@ from hivemind.dht.validation import DHTRecord
 from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 
-from training.access.entrance import admitted
-from training.access.membership import Membership
+from training.access.membership import Membership, admitted
 from training.access.signatures import PeerKey
 from training.averaging.guard import GuardedGradientAverager
 from training.network.connection import Identity, Network, alone_in
@@ -33,9 +32,8 @@ from training.run import status
 from training.run.runfile import RunFile
 from training.sparse import payload, report
 from training.sparse.codec import encode
-from training.sparse.feedback import ErrorFeedback
 from training.sparse.payload import Round
-from training.sparse.peer import Peer
+from training.sparse.peer import ErrorFeedback, Peer
 from training.sparse.report import Report
 from training.sparse.store import StoreError
 from training.sparse.web_store import WebStore

@@ -75,13 +75,13 @@ def train(way: str, rounds: int) -> Outcome:
     from training.access.grants import peer_id_of
     from training.monitor.judging import HeldBatches
     from training.run.recipes import TINY, TINY_SPARSE
+    from training.sparse.closing import Swarm
     from training.sparse.host import Closed, Host
     from training.sparse.judging import FIRST_ROUNDS, Judge
     from training.sparse.layout import Layout
     from training.sparse.peer import Peer
     from training.sparse.shared import OuterSettings, SharedState, load
     from training.sparse.store import FolderStore
-    from training.sparse.swarm import Swarm
     from training.sparse.waiting import ClosingPolicy
 
     count, measures_all = WAYS[way]

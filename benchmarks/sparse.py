@@ -123,12 +123,12 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
     from hivemind.utils.crypto import RSAPrivateKey
 
     from training.access.grants import peer_id_of
+    from training.sparse.closing import Swarm
     from training.sparse.layout import Layout
     from training.sparse.open_round import OpenRound
     from training.sparse.peer import Peer, published
     from training.sparse.shared import OuterSettings, SharedState, load
     from training.sparse.store import FolderStore
-    from training.sparse.swarm import Swarm
 
     learners = [Learner(recipe, place, trial.rate, pace) for place, pace in enumerate(PACES)]
     first = SharedState.of(learners[0].parameters)

@@ -21,11 +21,11 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.access.grants import peer_id_of
 from training.monitor.web_host import WebHost
 from training.sparse import web
+from training.sparse.closing import Swarm
 from training.sparse.host import Host
 from training.sparse.layout import Layout
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 
 RUN = "benchmark"

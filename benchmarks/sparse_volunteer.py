@@ -29,12 +29,11 @@ from training.access.signatures import PeerKey
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
 from training.sparse import closing, payload
-from training.sparse.answers import Begun
-from training.sparse.layout import PLACE_BITS, VALUE_BITS, Layout
-from training.sparse.packing import pack
+from training.sparse.closing import Swarm
+from training.sparse.layout import PLACE_BITS, VALUE_BITS, Layout, pack
+from training.sparse.object_store import Begun
 from training.sparse.peer import Peer
 from training.sparse.shared import SharedState
-from training.sparse.swarm import Swarm
 from training.sparse.web_store import WebStore
 from training.volunteer.rounds import RoundsVolunteer
 from training.volunteer.rounds_reporter import RoundsReporter

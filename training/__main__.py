@@ -17,8 +17,7 @@ from training.access.causes import AccessRefusedError
 from training.access.tokens import provide_token
 from training.doctor.findings import NotFitError
 from training.run import limits, milestones, supervisor
-from training.run.folders import default_folder
-from training.run.runfile import RunFile, load
+from training.run.runfile import RunFile, default_folder, load
 
 if TYPE_CHECKING:
     from training.network.connection import Endpoint
@@ -179,7 +178,7 @@ def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
     """True if this is the monitor on the machine of the run's authority."""
     if options.command != "monitor":
         return False
-    from training.authority.local import find_authority_folder
+    from training.authority.keys import find_authority_folder
 
     return find_authority_folder(run, options.authority_folder) is not None
 

@@ -20,8 +20,7 @@ from training.run.live import (
     RunCard,
     timestamp,
 )
-from training.run.recipes import ScheduleSettings
-from training.run.schedule import corners
+from training.run.recipes import ScheduleSettings, corners
 
 NAME = "watched"
 STEP_BYTES = 1_500_000

@@ -24,10 +24,10 @@ from training.run import status
 from training.run.live import LiveFolder, read_samples
 from training.run.recipes import TINY
 from training.sparse import catching_up, closing
+from training.sparse.closing import Swarm as Rounds
 from training.sparse.layout import Layout
 from training.sparse.shared import OuterSettings, flatten
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm as Rounds
 
 pytestmark = pytest.mark.swarm
 

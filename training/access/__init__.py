@@ -3,8 +3,7 @@
     grants      what the authority signs for a peer's key: `Grant`, `verify`
     causes      why somebody is not let in, and what to do about it
     tokens      where a volunteer's Hugging Face token comes from
-    proofs      that whoever asks holds the peer's key
-    signatures  of a peer's key
+    signatures  of a peer's key, and the proof that whoever asks holds it
     client      asking the authority
     membership  a peer's own access: on file, renewed before it expires
     authorizer  what the DHT of a run asks of every call
@@ -12,6 +11,6 @@
     bodies      of requests: how much and how slowly one may send
     buckets     how often one may ask
 
-`grants`, `causes`, `proofs`, `signatures` and `tokens` import neither torch nor hivemind: the
-authority needs neither.
+`grants`, `causes`, `signatures` and `tokens` import neither torch nor hivemind: the authority needs
+neither.
 """

@@ -10,8 +10,7 @@ import httpx
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
-from training.access.proofs import prove
-from training.access.signatures import PeerKey
+from training.access.signatures import PeerKey, prove
 from training.access.tokens import Token
 from training.run.runfile import RunFile
 

@@ -2,12 +2,16 @@
 
 import base64
 import binascii
+import hashlib
+import json
 from typing import Protocol
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from training.access.tokens import Token
 
 # as hivemind's RSAPrivateKey signs
 _PADDING = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
@@ -44,3 +48,21 @@ def is_signed(message: bytes, signature: bytes, peer_public_key: str) -> bool:
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, binascii.Error):
         return False
     return True
+
+
+_PURPOSE = "training-transformers-together proof 1"
+
+
+def prove(key: PeerKey, run: str, token: Token) -> str:
+    """Sign that this peer asks for access to a run with this token; base 64."""
+    return key.sign(_message(run, token)).decode()
+
+
+def is_proved(proof: str, peer_public_key: str, run: str, token: Token) -> bool:
+    """True if the holder of a key asked for access to a run with this token."""
+    return is_signed(_message(run, token), proof.encode("utf-8", "replace"), peer_public_key)
+
+
+def _message(run: str, token: Token) -> bytes:
+    digest = hashlib.sha256(token.reveal().encode()).hexdigest()
+    return json.dumps([_PURPOSE, run, digest]).encode()

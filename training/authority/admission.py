@@ -2,18 +2,20 @@
 
 import time
 from dataclasses import dataclass
+from typing import Annotated
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import BaseModel, ConfigDict, Field
 
 from calculator.errors import InputError
-from training.access import grants, proofs
+from training.access import grants
 from training.access.buckets import Buckets, Rate
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
+from training.access.signatures import is_proved
 from training.access.tokens import Token
 from training.authority.books import Books, Decision
 from training.authority.hub import Account, Hub
-from training.authority.messages import AccessRequest
 
 USER_RATE = Rate(burst=30, per_second=0.2)
 
@@ -33,6 +35,23 @@ class Policy:
     organisation: str
     lifetime: int = 600
     allowlist: bool = False
+
+
+class AccessRequest(BaseModel):
+    """A volunteer's request; the Hugging Face token comes in the header ``Authorization``.
+
+    Attributes:
+        organisation: as the volunteer's run file has it.
+        peer_public_key: the peer's RSA key in OpenSSH's form, ``ssh-rsa AAAA...``.
+        proof: that the peer has the private key, see `training.access.signatures`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    run: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    organisation: Annotated[str, Field(max_length=96)]
+    peer_public_key: Annotated[str, Field(max_length=2000)]
+    proof: Annotated[str, Field(max_length=2000)]
 
 
 class Admissions:
@@ -121,7 +140,7 @@ def _read_peer(peer_public_key: str) -> str:
 def _require_token(wanted: AccessRequest, token: Token | None) -> Token:
     if token is None:
         raise AccessRefusedError(Cause.TOKEN_MISSING)
-    if not proofs.is_proved(wanted.proof, wanted.peer_public_key, wanted.run, token):
+    if not is_proved(wanted.proof, wanted.peer_public_key, wanted.run, token):
         rule = "must be made with the private key of peer_public_key, for this run and token"
         raise InputError("proof", wanted.proof, rule)
     return token

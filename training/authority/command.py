@@ -14,8 +14,7 @@ from calculator.errors import InputError
 from training.authority.books import Books, Kind
 from training.authority.serving import serve
 from training.run import status
-from training.run.folders import default_folder
-from training.run.runfile import load
+from training.run.runfile import default_folder, load
 
 DEFAULT_PORT = 8440
 LONGEST_REASON = 200

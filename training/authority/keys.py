@@ -2,12 +2,17 @@
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from calculator.errors import InputError
+from training.access import grants
+from training.access.client import Admission
+from training.authority import keys
+from training.run.runfile import RunFile, default_folder
 
 FILE_NAME = "authority.key"
 
@@ -50,3 +55,34 @@ def _make(path: Path) -> None:
             os.link(temporary, path)  # fails where there is one: two authorities agree on a key
     finally:
         temporary.unlink()
+
+
+USERNAME = "(monitor)"  # no name that the Hub would give to a user
+LIFETIME = 600
+
+
+def find_authority_folder(run: RunFile, chosen: Path | None) -> Path | None:
+    """The folder of the run's authority if it is on this machine, for the monitor.
+
+    Raises:
+        InputError: when a folder is named and the run file has no authority.
+    """
+    if chosen is not None:
+        if not run.authority:
+            rule = "must not be given where the run file names no authority"
+            raise InputError("authority_folder", chosen, rule)
+        return chosen
+    usual = default_folder(run, "authority")
+    return usual if run.authority and (usual / keys.FILE_NAME).exists() else None
+
+
+def sign_own(folder: Path, run: str, peer_public_key: str) -> Admission:
+    """Sign a grant for a peer of the organisers with the key in the authority's folder.
+
+    Raises:
+        InputError: when the key cannot be used.
+    """
+    key = keys.read_key(folder)
+    expires = int(time.time()) + LIFETIME
+    grant = grants.issue(key, run, USERNAME, peer_public_key, expires)
+    return Admission(grant, grants.public_key_text(key))

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from typing import Any
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -25,12 +26,11 @@ from calculator.errors import InputError
 from training.access import grants
 from training.access.bodies import read_body
 from training.access.buckets import Buckets, Rate
-from training.access.causes import AccessRefusedError, Cause
+from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
 from training.access.tokens import Token
-from training.authority.admission import Admissions, RateLimitedError
+from training.authority.admission import AccessRequest, Admissions, RateLimitedError
 from training.authority.books import Decision
 from training.authority.hub import HubUnreachableError
-from training.authority.messages import AccessRequest, problem
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +132,13 @@ class NoTrace:
             if not begun and scope["type"] == "http":
                 body = problem(Cause.BAD_REQUEST, "the authority itself failed")
                 await JSONResponse(body, 500)(scope, receive, send)
+
+
+def problem(cause: Cause, detail: str = "", **input_error: str) -> dict[str, Any]:
+    """The body of every answer that is not 200; `input_error` are `field`, `value` and `rule`."""
+    explanation = EXPLANATIONS[cause]
+    told = {"cause": cause.value, "message": explanation.meaning, "fix": explanation.fix}
+    return {"error": told | {"detail": detail} | input_error}
 
 
 async def _explain(request: Request, error: Exception) -> JSONResponse:

@@ -4,11 +4,17 @@ It answers ``/api/whoami-v2`` as the Hub does, on this machine only.
 """
 
 import json
+import secrets
 import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from training.access.grants import public_key_text
+from training.authority.keys import read_key
+from training.run.supervisor import COMMAND, Worker
 
 
 @dataclass(frozen=True)
@@ -85,3 +91,35 @@ def whoami(user: StandInUser) -> dict[str, Any]:
         "orgs": [{"type": "org", "name": name} for name in user.organisations],
         "auth": {"type": "access_token", "accessToken": {"role": "read"}},
     }
+
+
+ORGANISATION = "rehearsal"
+
+
+class RehearsedAuthority:
+    """An authority as a process, and a stand-in for the Hub in a thread of this one.
+
+    Args:
+        run_file: of the rehearsal. folder: the authority's. port: to listen on. log: its output.
+    """
+
+    def __init__(self, run_file: Path, folder: Path, port: int, log: Path) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self.key = public_key_text(read_key(folder))
+        self.hub = StandInHub({})
+        command = [*COMMAND, "authority", str(run_file), "serve", "--folder", str(folder)]
+        command += ["--port", str(port)]
+        environment = {"HF_ENDPOINT": self.hub.endpoint}
+        self.worker = Worker(command, folder, 1, log, environment)
+
+    def make_user(self, name: str) -> dict[str, str]:
+        """Make up an account; gives the environment with which its owner joins."""
+        token = f"made-up-{secrets.token_hex(16)}"
+        self.hub.users[token] = StandInUser(name, (ORGANISATION,))
+        # the true Hub does not know the token: downloads of public data are to do without
+        return {"HF_TOKEN": token, "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+
+    def stop(self) -> None:
+        """End the process and the stand-in."""
+        self.worker.stop()
+        self.hub.close()

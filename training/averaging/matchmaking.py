@@ -2,11 +2,18 @@
 
 The library's leader of a group waits for the whole `min_matchmaking_time` unless the group reaches
 a fixed size, which must be known beforehand. How many peers train is known from their reports; so
-each round here expects as many as there are, and the time is only for those who do not come. Too
-many for one group meet in the groups of `groups`.
+each round here expects as many as there are, and the time is only for those who do not come.
+
+Up to `LARGEST` peers are one group. More are divided by lot, in every round, into groups of half
+to all of that. The lot is a hash of the round and the peer's identity, so all peers agree on it
+without a message. Two rounds divide the peers independently, as two dimensions of a
+grid do, so what one peer knows has reached a thousand after two rounds and a million after four.
+Source: the grid of Moshpit All-Reduce, Ryabinin et al. 2021, arXiv:2103.03239, section 3.
 """
 
 import asyncio
+import hashlib
+import math
 import multiprocessing
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +22,32 @@ from hivemind.averaging import DecentralizedAverager
 from hivemind.averaging.control import StepControl
 from hivemind.utils import get_dht_time
 
-from training.averaging.groups import MOST_BITS, meet
+LARGEST = 32  # peers of a group, on average at most
+MOST_BITS = 12  # as many groups as the run's records have keys for, see `records.kinds`
+
+
+def bits_for(peers: int) -> int:
+    """Number of bits that name the group of each of that many peers.
+
+    >>> [bits_for(peers) for peers in (1, 32, 33, 64, 65, 1_000, 10_000)]
+    [0, 0, 1, 1, 2, 5, 9]
+    """
+    return min(MOST_BITS, max(0, math.ceil(math.log2(max(1, peers) / LARGEST))))
+
+
+def group_of(peer: str, round_name: str, bits: int) -> str:
+    """The group of a peer in a round, as so many binary digits; none where there is one group."""
+    lot = hashlib.sha256(f"{round_name} {peer}".encode()).digest()
+    return f"{int.from_bytes(lot[:4]):032b}"[:bits]
+
+
+def meet(own: str, others: Iterable[str], round_name: str) -> tuple[str, int]:
+    """Our group in a round, and how many are in it, this peer included."""
+    everyone = {own, *others}
+    bits = bits_for(len(everyone))
+    group = group_of(own, round_name, bits)
+    return group, sum(group_of(peer, round_name, bits) == group for peer in everyone)
+
 
 CANCELLING_SECONDS = 0.005  # between two looks at whether a cancelled round is marked
 

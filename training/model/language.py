@@ -20,7 +20,6 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from calculator.errors import InputError
 from training.model.captions import find_tokenizer
-from training.model.hub_config import values_of
 from training.run.recipes import GenerationSettings, LanguageSettings, Recipe
 from training.shapes import grammar
 
@@ -34,7 +33,7 @@ def config_of(settings: LanguageSettings, recipe: str) -> PreTrainedConfig:
     Raises:
         InputError: the Hub has none, or it is not that of a causal language model.
     """
-    return make_config(values_of(settings) | {"recipe": recipe})
+    return make_config(settings.values() | {"recipe": recipe})
 
 
 def make_config(values: Mapping[str, Any]) -> PreTrainedConfig:

@@ -16,7 +16,7 @@ from training.averaging.helper import Helper
 from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import open_download
 from training.model.build import build_model
-from training.monitor import helping, rollback
+from training.monitor import rollback
 from training.monitor.monitor import Monitor, MonitorOptions, going_on, say
 from training.monitor.tally import Tally
 from training.network import reachability
@@ -87,8 +87,8 @@ class AveragingMonitor(Monitor):
         helper = self.helper
         self.is_stuck = helper.is_stuck
         callers, reachable = helper.callers, helper.reachable
-        helper.is_active = helping.is_needed(callers, reachable)
-        sentences = [self.tally.describe_partition(), helping.describe(callers, reachable)]
+        helper.is_active = is_help_needed(callers, reachable)
+        sentences = [self.tally.describe_partition(), describe_callers(callers, reachable)]
         sentence = ". ".join(filter(None, sentences))
         if sentence != self._notice:
             self._notice = sentence
@@ -205,3 +205,22 @@ class AveragingMonitor(Monitor):
 
     def _write_status(self) -> None:
         self.write_status(self.network.addresses(), self.tally.count(PeerState.TRAINING))
+
+
+ENOUGH = 2  # volunteers who can be called average without help
+
+
+def is_help_needed(callers: int, reachable: int) -> bool:
+    """True if it should, by how many volunteers only call and how many can be called."""
+    return callers > 0 and reachable < ENOUGH
+
+
+def describe_callers(callers: int, reachable: int) -> str:
+    """A sentence on how the volunteers reach each other; empty if all is normal."""
+    if not is_help_needed(callers, reachable):
+        return ""
+    everybody = callers + reachable
+    who = f"all {everybody} volunteers are" if not reachable else f"{callers} of {everybody} are"
+    if everybody == 1:
+        who = "the only volunteer is"
+    return f"{who} behind routers: the organizers average for them"

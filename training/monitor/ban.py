@@ -11,12 +11,10 @@ from pathlib import Path
 
 from calculator.errors import InputError
 from training.authority.books import Books
-from training.authority.local import find_authority_folder
-from training.records.bans import BanList
-from training.records.owners import contributor_of
-from training.run.folders import default_folder
+from training.authority.keys import find_authority_folder
+from training.records.owners import BanList, contributor_of
 from training.run.live import Contributor, LiveFolder
-from training.run.runfile import RunFile, load
+from training.run.runfile import RunFile, default_folder, load
 
 
 def main(argv: list[str]) -> int:

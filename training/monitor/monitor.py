@@ -21,12 +21,12 @@ from training.model import checkpoint
 from training.model.build import build_model
 from training.monitor import publish
 from training.network.connection import Endpoint
-from training.pictures import gallery, in_page
+from training.pictures import in_page, sampling
 from training.run import atomic
 from training.run import status as status_file
 from training.run.live import LiveFolder, ProgressLine, RunCard, timestamp
+from training.run.recipes import corners
 from training.run.runfile import RunFile
-from training.run.schedule import corners
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ class Monitor(abc.ABC):
             if self.uploader is not None:
                 self.uploader.look()
             print(f"checkpoint of step {step}", flush=True)
-            pictures = gallery.draw_prompts(self.model, self.recipe)
+            pictures = sampling.draw_prompts(self.model, self.recipe)
             self.live.add_samples(step, time_now, self.recipe.generation.prompts, pictures)
 
     def _make_card(self, schedule: dict[str, Any], tab: dict[str, Any] | None) -> RunCard:

@@ -19,9 +19,8 @@ from calculator.errors import InputError
 from training.model import checkpoint
 from training.records.orders import RollbackOrder
 from training.run import atomic
-from training.run.folders import default_folder
 from training.run.live import CheckpointEntry, LiveFolder, timestamp
-from training.run.runfile import RunFile, load
+from training.run.runfile import RunFile, default_folder, load
 
 FILE_NAME = "order.json"
 ANSWER_SECONDS = 60.0  # for the monitor to take the order

@@ -23,18 +23,17 @@ from training.monitor.monitor import Monitor, MonitorOptions, say
 from training.monitor.round_books import RoundBooks, Traffic
 from training.monitor.tab import TabDoor
 from training.monitor.web_host import WebHost
-from training.records.bans import BanList
+from training.records.owners import BanList
 from training.run import atomic
 from training.run.runfile import RunFile
 from training.sparse import catching_up, closing, web
-from training.sparse.closing import Closing, ClosingError
+from training.sparse.closing import Closing, ClosingError, Swarm
 from training.sparse.host import Closed, Host
 from training.sparse.judging import Judge
 from training.sparse.layout import Layout
 from training.sparse.object_store import ObjectStore, StoredFolder
 from training.sparse.payload import Round
 from training.sparse.shared import OuterSettings, SharedState, flatten, load
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 
 logger = logging.getLogger(__name__)

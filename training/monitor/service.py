@@ -6,9 +6,8 @@ It does not train. Started again it has the same identity and port and continues
 import threading
 from functools import partial
 
-from training.access.entrance import admitted
-from training.access.membership import Membership
-from training.authority.local import find_authority_folder, sign_own
+from training.access.membership import Membership, admitted
+from training.authority.keys import find_authority_folder, sign_own
 from training.averaging.helper import HelperStuckError
 from training.monitor.averaging import AveragingMonitor
 from training.monitor.monitor import Monitor, MonitorOptions, going_on, say

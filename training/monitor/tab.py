@@ -27,7 +27,7 @@ from training.pictures.in_page import shape_of
 from training.run import atomic
 from training.run.recipes import Recipe
 from training.run.runfile import RunFile
-from training.sparse.swarm import Swarm
+from training.sparse.closing import Swarm
 from training.volunteer import fitting
 
 MOST_BYTES = 2**30  # of a tab: what a telephone gives one

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from training.averaging.groups import LARGEST
+from training.averaging.matchmaking import LARGEST
 from training.monitor.accounts import (
     SILENCE_SECONDS,
     Account,

@@ -27,7 +27,7 @@ from training.access.membership import Membership
 from training.network import tasks
 from training.network.trouble import CannotConnectError, explain
 from training.records import directory
-from training.records.bans import BanList
+from training.records.owners import BanList
 from training.records.validator import RecordValidator, drop_invalid_entries
 
 __all__ = ["CannotConnectError", "Endpoint", "Identity", "Network", "alone_in"]

@@ -22,8 +22,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from calculator.errors import InputError
 from training.optimizer.quantisation import QuantisedTensor, dequantise, quantise
-from training.run.recipes import OptimizerSettings, Recipe
-from training.run.schedule import learning_rate_factor
+from training.run.recipes import OptimizerSettings, Recipe, learning_rate_factor
 
 logger = logging.getLogger(__name__)
 

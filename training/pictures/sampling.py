@@ -3,14 +3,18 @@
 The paper draws with top-k 256 or with top-p 0.75; where both are set, top-p chooses among the k.
 """
 
+import io
 from collections.abc import Sequence
 
 import torch
 from PIL import Image
+from transformers import PreTrainedModel
 
 from calculator.errors import InputError
 from training.model.captions import load_tokenizer
+from training.model.language import continue_texts
 from training.model.transformer import TextToImageTransformer
+from training.pictures import sampling
 from training.pictures.codes import CodeModel
 from training.run.recipes import GenerationSettings, ModelSettings, Recipe
 
@@ -124,3 +128,26 @@ def check(settings: GenerationSettings) -> None:
         raise InputError("images", images, "must be at least 1")
     if keep is not None and not 1 <= keep <= images:
         raise InputError("keep", keep, f"must be from 1 to the {images} pictures drawn")
+
+
+def draw_prompts(model: PreTrainedModel, recipe: Recipe) -> list[list[bytes]] | list[list[str]]:
+    """PNGs drawn from the recipe's fixed prompts, or texts that go on from them, by prompt.
+
+    The seed is the same each time. Empty where the recipe names no prompts, or no VQ-GAN to draw
+    with.
+    """
+    prompts, codes = recipe.generation.prompts, recipe.data.codes
+    if not prompts:
+        return []
+    if not isinstance(model, TextToImageTransformer):
+        return continue_texts(model, recipe, prompts)
+    if codes is None:
+        return []
+    pictures = sampling.draw(model, CodeModel.load(codes), prompts, recipe)
+    return [[_to_png(picture) for picture in row] for row in pictures]
+
+
+def _to_png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()

@@ -14,8 +14,7 @@ from hivemind.utils import MPFuture, get_dht_time
 
 from training.access.grants import Grant, GrantError, parse
 from training.access.membership import Membership
-from training.records.bans import BanList
-from training.records.owners import entries
+from training.records.owners import BanList, entries
 
 logger = logging.getLogger(__name__)
 

@@ -3,13 +3,16 @@
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hivemind.p2p import PeerID
 
+from calculator.errors import InputError
 from training.access.grants import peer_id_of as peer_id_of_key
+from training.run import atomic
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -78,3 +81,41 @@ def entries(found: Any, parse: Callable[[Any], T]) -> dict[str, T]:
         except Exception as error:  # whatever others may have sent
             logger.info("a record is left out: %r", error)
     return read
+
+
+FILE_NAME = "bans.json"
+
+
+class BanList:
+    """The list in a folder, for any process; read again whenever the file changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+        self._seen: tuple[int, int] | None = None
+        self._ids: frozenset[str] = frozenset()
+
+    def ids(self) -> frozenset[str]:
+        """Public names of those who are banned, as of `contributor_of`.
+
+        Raises:
+            InputError: the file holds something else.
+        """
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return frozenset()
+        if self._seen != (found.st_mtime_ns, found.st_ino):
+            ids = atomic.read_json(self.path)
+            if not (isinstance(ids, list) and all(isinstance(one, str) for one in ids)):
+                raise InputError("file", self.path, "must hold a list of contributors")
+            self._ids, self._seen = frozenset(ids), (found.st_mtime_ns, found.st_ino)
+        return self._ids
+
+    def write(self, ids: Iterable[str]) -> None:
+        """Replace the list."""
+        atomic.write_json(self.path, sorted(set(ids)))
+
+    def is_banned(self, peer_id: str) -> bool:
+        """True for the identity of a peer that is banned."""
+        ids = self.ids()
+        return bool(ids) and contributor_of(peer_id) in ids

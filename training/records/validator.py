@@ -22,10 +22,9 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.access import grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.records.bans import BanList
 from training.records.envelope import Envelope, is_signed, open_value, seal
 from training.records.kinds import AVERAGERS, LONGEST_SECONDS, Kind, kinds_of
-from training.records.owners import identity_of, peer_id_of, public_key_of, tag_of
+from training.records.owners import BanList, identity_of, peer_id_of, public_key_of, tag_of
 
 logger = logging.getLogger(__name__)
 

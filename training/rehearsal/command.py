@@ -20,7 +20,7 @@ from random import SystemRandom
 from typing import Any, TypeVar
 
 from calculator.errors import InputError
-from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
+from training.authority.standin import ORGANISATION, RehearsedAuthority
 from training.monitor.hosting import describe
 from training.monitor.live_page import LivePage
 from training.run import atomic, recipes, status, supervisor

@@ -5,8 +5,10 @@ A run file names one of them, or has a table `[recipe]` with a `base` and what d
 Importing this module is cheap: it loads neither torch nor transformers.
 """
 
+import json
 import tomllib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,27 @@ class LanguageSettings:
 
     def __post_init__(self) -> None:
         _require_positive(self, "sequence_length")
+
+    def values(self) -> dict[str, Any]:
+        """The values of its config.json; one that is on the Hub is downloaded.
+
+        Raises:
+            InputError: the Hub has none.
+        """
+        return self.config if isinstance(self.config, dict) else _download(self.config)
+
+
+@lru_cache
+def _download(repository: str) -> dict[str, Any]:
+    from huggingface_hub import hf_hub_download
+
+    try:
+        content = Path(hf_hub_download(repository, "config.json")).read_text(encoding="utf-8")
+        values: dict[str, Any] = json.loads(content)
+    except (OSError, ValueError) as error:
+        rule = f"must be a model of the Hub ({str(error).splitlines()[0]})"
+        raise InputError("config", repository, rule) from error
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,3 +374,26 @@ def derive(base: str, changes: dict[str, Any]) -> Recipe:
     table = tables.merge(_TABLES[base], changes)
     recipe: Recipe = tables.read(Recipe, table | {"name": base}, "recipe")
     return recipe
+
+
+def learning_rate_factor(schedule: ScheduleSettings, step: int) -> float:
+    """Share of the peak learning rate at global step `step`, counted from 0.
+
+    Rises linearly to 1 over the warm-up, of which the first step already learns, then falls
+    linearly to 0 at the end of the schedule.
+    """
+    if step < schedule.warmup_steps:
+        return (step + 1) / schedule.warmup_steps
+    decay_steps = max(schedule.total_steps - schedule.warmup_steps, 1)
+    return max(schedule.total_steps - step, 0) / decay_steps
+
+
+def corners(schedule: ScheduleSettings, peak: float) -> list[tuple[int, float]]:
+    """The steps, counted from 1, between which the learning rate is a straight line, and its value.
+
+    >>> corners(ScheduleSettings(total_steps=100, warmup_steps=10), 1.0)
+    [(1, 0.1), (10, 1.0), (11, 1.0), (101, 0.0)]
+    """
+    warm_up, end = schedule.warmup_steps, schedule.total_steps + 1
+    steps = sorted({1, max(warm_up, 1), min(warm_up + 1, end), end})
+    return [(step, peak * learning_rate_factor(schedule, step - 1)) for step in steps]

@@ -8,6 +8,7 @@ live = "https://example.org/live/rehearsal/"
 
 import base64
 import binascii
+import os
 import re
 import tomllib
 import unicodedata
@@ -276,3 +277,9 @@ def _is_key(text: str) -> bool:
 def _require(condition: object, name: str, value: object, rule: str) -> None:
     if not condition:
         raise InputError(name, value, rule)
+
+
+def default_folder(run: RunFile, role: str) -> Path:
+    """Give the folder of a run and role in the user's own state folder."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "training-transformers-together" / run.name / role

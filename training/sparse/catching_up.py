@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from training.sparse import closing, peer
-from training.sparse.closing import ClosingError
+from training.sparse.closing import ClosingError, Swarm
 from training.sparse.layout import Layout
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore, Store, StoreError
-from training.sparse.swarm import Swarm
 
 _MAGIC = b"TTS2"
 _HEADER = struct.Struct("<4sQQ")  # round and samples; then the weights in float32

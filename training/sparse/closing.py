@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import asdict, astuple, dataclass
 
 from training.access.signatures import PeerKey
@@ -10,15 +11,37 @@ from training.sparse.codec import Update, decode
 from training.sparse.envelope import FileError
 from training.sparse.layout import Layout
 from training.sparse.payload import Payload, PayloadError, Round
-from training.sparse.shared import Contribution, Part, SharedState
-from training.sparse.store import StoreError, is_digest
-from training.sparse.swarm import Swarm
+from training.sparse.shared import Contribution, OuterSettings, Part, SharedState
+from training.sparse.store import Store, StoreError, is_digest
 
 MOST_PAYLOADS = 1024  # in a round
 _MOST_BYTES = 2**18  # of a list
 _KIND = "closing"
 HELD_BYTES = 2**30  # of decoded updates; the others are decoded twice
 FOLDER = "closings"  # of the lists' names
+
+
+@dataclass(frozen=True)
+class Swarm:
+    """A run as its peers see it.
+
+    Attributes:
+        run: the run's name.
+        layout: of the model's parameters.
+        store: where the files are.
+        closers: identities that may close rounds.
+        settings: of the outer step, the same for all.
+    """
+
+    run: str
+    layout: Layout
+    store: Store
+    closers: Collection[str]
+    settings: OuterSettings
+
+    def round_of(self, state: SharedState) -> Round:
+        """The round that begins with a state."""
+        return Round(self.run, state.round, state.digest())
 
 
 class ClosingError(RuntimeError):

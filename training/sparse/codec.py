@@ -25,8 +25,7 @@ import numpy as np
 import torch
 
 from calculator.errors import InputError
-from training.sparse.layout import BLOCK, PLACE_BITS, VALUE_BITS, Layout, kept_of
-from training.sparse.packing import pack, unpack
+from training.sparse.layout import BLOCK, PLACE_BITS, VALUE_BITS, Layout, kept_of, pack, unpack
 
 _HIGHER, _NEGATIVE = 1, 2  # bits of a value
 _LARGEST = torch.finfo(torch.bfloat16).max

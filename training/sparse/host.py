@@ -19,14 +19,13 @@ from training.sparse import catching_up
 from training.sparse import peer as peers
 from training.sparse import report as reports
 from training.sparse.audience import Audience
-from training.sparse.closing import Taken
+from training.sparse.closing import Swarm, Taken
 from training.sparse.judging import Effect, Judge
 from training.sparse.open_round import OpenRound
 from training.sparse.payload import PayloadError
 from training.sparse.report import Report, ReportError
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy, Waiting
 
 

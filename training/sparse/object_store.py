@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 
 from calculator.errors import InputError
 from training.access.client import in_words, printable
-from training.sparse import answers
-from training.sparse.answers import Begun
 from training.sparse.presigned import Keys, presign
 from training.sparse.store import FolderStore, StoreError, UnreachableError
 
@@ -29,6 +28,59 @@ REST_SECONDS = 60.0  # of a store that does not work
 _MOST_ANSWER = 2**16
 _VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _FOLDER = "stored"  # of the names of files that are in the store
+
+
+T = TypeVar("T")
+
+
+class Begun(bytearray):
+    """The bytes of a file on its way, from before a connection broke.
+
+    Attributes:
+        came: bytes that have come in all, also where a server sent some again.
+    """
+
+    came = 0
+
+
+def the_rest(begun: Begun | None) -> dict[str, str]:
+    """The header that asks for what has not come yet of a file."""
+    return {"Range": f"bytes={len(begun)}-"} if begun else {}
+
+
+def read_body(
+    answer: httpx.Response, most_bytes: int, what: str, begun: Begun | None = None
+) -> bytes:
+    """The body of an answer.
+
+    Args:
+        begun: what came before a connection broke; grows, and is then the whole.
+
+    Raises:
+        StoreError: it has more than `most_bytes` bytes.
+    """
+    content = Begun() if begun is None else begun
+    if answer.status_code != httpx.codes.PARTIAL_CONTENT:
+        content.clear()
+    for piece in answer.iter_raw():
+        content += piece
+        content.came += len(piece)
+        if len(content) > most_bytes:
+            content.clear()
+            raise StoreError(f"{what[:20]} has more than {most_bytes:,} bytes")
+    return bytes(content)
+
+
+def parse(content: bytes, kind: type[T], rule: str) -> T:
+    """The value of a type that an answer in JSON describes.
+
+    Raises:
+        StoreError: with the rule, when it describes none.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(content, strict=True)
+    except ValidationError as error:
+        raise StoreError(rule) from error
 
 
 class ObjectStore:
@@ -178,7 +230,7 @@ class StoredFolder(FolderStore):
 def read(
     answer: httpx.Response, address: str, most_bytes: int, begun: Begun | None = None
 ) -> bytes:
-    """The content of a store's answer; `begun` as of `answers.read`.
+    """The content of a store's answer; `begun` as of `read_body`.
 
     Args:
         address: of the store, shown in errors.
@@ -190,8 +242,8 @@ def read(
     if answer.is_server_error:
         raise UnreachableError(f"{address} answers with status {answer.status_code}")
     if answer.is_success:
-        return answers.read(answer, most_bytes, "a file in the store", begun)
-    content = answers.read(answer, _MOST_ANSWER, "the store's answer").decode("utf-8", "replace")
+        return read_body(answer, most_bytes, "a file in the store", begun)
+    content = read_body(answer, _MOST_ANSWER, "the store's answer").decode("utf-8", "replace")
     _, _, rest = content.partition("<Code>")  # its word stands in XML
     code, found, _ = rest.partition("</Code>")
     word = f" ({printable(code)})" if found else ""

@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection
 
 from training.access.signatures import PeerKey
 from training.sparse import closing, payload
-from training.sparse.closing import MOST_PAYLOADS, Closing, Taken
+from training.sparse.closing import MOST_PAYLOADS, Closing, Swarm, Taken
 from training.sparse.codec import Update
 from training.sparse.payload import PayloadError
 from training.sparse.shared import SharedState
 from training.sparse.store import StoreError
-from training.sparse.swarm import Swarm
 
 
 class OpenRound:

@@ -4,17 +4,118 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from training.access.signatures import PeerKey
 from training.sparse import closing, payload
-from training.sparse.feedback import ErrorFeedback
-from training.sparse.local import Compute, train_locally
-from training.sparse.shared import SharedState
+from training.sparse.closing import Swarm
+from training.sparse.codec import Update, decode, encode
+from training.sparse.layout import Layout
+from training.sparse.shared import SharedState, flatten, load
 from training.sparse.store import Store
-from training.sparse.swarm import Swarm
+
+
+class ErrorFeedback:
+    r"""Adds up what a peer has learned; sends the largest part of it, and keeps the rest.
+
+    .. math::
+        e \leftarrow e + \Delta, \quad
+        \hat\Delta = D(E(e)), \quad
+        e \leftarrow e - \hat\Delta
+
+    with the pseudo-gradient Delta, encoded by E and decoded by D. The last step is only made when
+    a round took the update: nothing that was learned is ever lost.
+    Source: SparseLoCo, arXiv:2508.15706, algorithm 1, with beta = 1.
+
+    Attributes:
+        residual: e, float32 [layout.elements].
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.residual = torch.zeros(layout.elements)
+        self._offered: Update | None = None
+
+    @torch.no_grad()
+    def offer(self, difference: torch.Tensor) -> bytes:
+        """Add a pseudo-gradient, and encode the update to send; `settle` must follow.
+
+        Raises:
+            RuntimeError: the update before has not been settled.
+            InputError: the pseudo-gradient is not finite, or of another length.
+        """
+        if self._offered is not None:
+            raise RuntimeError("settle the last update first")
+        total = self.residual + difference.to(self.residual.device)
+        content = encode(total, self.layout)
+        self.residual = total
+        self._offered = decode(content, self.layout)
+        return content
+
+    @torch.no_grad()
+    def settle(self, was_taken: bool) -> None:
+        """Take note of the round's closing: what it took has been sent, what it left has not."""
+        offered, self._offered = self._offered, None
+        if was_taken and offered is not None:
+            self.residual[offered.places] -= offered.values
+
+
+Compute = Callable[[], int]  # adds one local step's gradients; gives the samples that went in
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The result of local steps.
+
+    Attributes:
+        difference: the pseudo-gradient, first weights minus last ones: float32 [elements].
+        samples: that the steps were computed from.
+        steps: that were made.
+    """
+
+    difference: torch.Tensor
+    samples: int
+    steps: int
+
+
+def train_locally(
+    start: torch.Tensor,
+    parameters: Sequence[torch.nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+    compute: Compute,
+    seconds: float,
+    max_gradient_norm: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
+) -> Drift:
+    """Make local steps for some time, each peer at its own pace.
+
+    A step that began in time is completed, and one is always made. A step whose gradients are not
+    finite changes nothing and counts no samples. The optimizer keeps its states from round to
+    round.
+
+    Args:
+        start: the weights to begin with, a flat vector.
+        parameters: the model's, in the vector's order; afterwards they hold the last weights.
+        max_gradient_norm: longer gradients are shortened to it.
+        clock: gives the time in seconds.
+    """
+    load(start, parameters)
+    samples = steps = 0
+    end = clock() + seconds
+    while not steps or clock() < end:
+        optimizer.zero_grad(set_to_none=True)
+        computed = compute()
+        steps += 1
+        norm = torch.nn.utils.clip_grad_norm_(parameters, max_gradient_norm)
+        if bool(norm.isfinite()):
+            optimizer.step()
+            samples += computed
+    optimizer.zero_grad(set_to_none=True)
+    local = flatten(parameters)
+    return Drift(start.to(local.device) - local, samples, steps)
 
 
 class Peer:

@@ -12,9 +12,8 @@ import httpx
 from training.access.client import in_words, printable
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.sparse import answers, catching_up, object_store
-from training.sparse.answers import Begun
-from training.sparse.object_store import REST_SECONDS
+from training.sparse import catching_up, object_store
+from training.sparse.object_store import REST_SECONDS, Begun
 from training.sparse.store import (
     RefusedError,
     StoreError,
@@ -141,7 +140,9 @@ class WebStore:
         if folder != catching_up.FOLDER:
             raise StoreError(f"the host does not list {folder}")
         content = self._ask(f"names/{folder}", MOST_TEXT)
-        found = answers.parse(content or b"[]", list[str], "the host's answer is no list of names")
+        found = object_store.parse(
+            content or b"[]", list[str], "the host's answer is no list of names"
+        )
         return sorted(checked_name(name) for name in found)
 
     def describe(self) -> HostStatus:
@@ -151,7 +152,7 @@ class WebStore:
             UnreachableError: the host does not answer. StoreError: it says something else.
         """
         content = self._ask("round", MOST_TEXT)
-        return answers.parse(content or b"", HostStatus, f"{self.address} is no host of a run")
+        return object_store.parse(content or b"", HostStatus, f"{self.address} is no host of a run")
 
     def close(self) -> None:
         """End the connections."""
@@ -168,9 +169,15 @@ class WebStore:
         def read(answer: httpx.Response) -> bytes | str | None:
             if answer.has_redirect_location:
                 return answer.headers["Location"]
-            return answers.read(answer, most_bytes, path, begun) if answer.is_success else None
+            return (
+                object_store.read_body(answer, most_bytes, path, begun)
+                if answer.is_success
+                else None
+            )
 
-        found: bytes | str | None = self._send("GET", path, None, read, answers.the_rest(begun))
+        found: bytes | str | None = self._send(
+            "GET", path, None, read, object_store.the_rest(begun)
+        )
         if not isinstance(found, str):
             return found
         try:
@@ -188,7 +195,7 @@ class WebStore:
         store = self._objects
         if not address.startswith(f"{store}/"):
             raise StoreError(f"an address that is not in {store}")
-        headers = {"Accept-Encoding": "identity", **answers.the_rest(begun)}
+        headers = {"Accept-Encoding": "identity", **object_store.the_rest(begun)}
         try:
             with self._client.stream(
                 "GET", address, headers=headers, timeout=object_store.TIMEOUT
@@ -210,9 +217,9 @@ class WebStore:
                 if begun is not None:
                     begun.clear()  # the server may know no such rest
                 raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-            return answers.read(answer, most_bytes, path, begun)
+            return object_store.read_body(answer, most_bytes, path, begun)
 
-        content: bytes | None = self._send("GET", path, None, read, answers.the_rest(begun))
+        content: bytes | None = self._send("GET", path, None, read, object_store.the_rest(begun))
         return content
 
     def _upload(self, path: str, content: bytes) -> None:
@@ -229,8 +236,8 @@ class WebStore:
             return
         if not answer.is_client_error:
             raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-        content = answers.read(answer, MOST_TEXT, path)
-        found = answers.parse(content, dict[str, str], "the host's answer is no refusal")
+        content = object_store.read_body(answer, MOST_TEXT, path)
+        found = object_store.parse(content, dict[str, str], "the host's answer is no refusal")
         raise RefusedError(printable(found.get("error", f"status {answer.status_code}")))
 
     def _send(

@@ -12,7 +12,6 @@ from calculator.hf_config import from_config
 from calculator.plan import Offload, Optimizer, Plan, Precision
 from calculator.planner.need import judged
 from calculator.units import format_bytes
-from training.model.hub_config import values_of
 from training.run.recipes import LanguageSettings, Recipe
 from training.volunteer.precision import Precision as DevicePrecision
 from training.volunteer.precision import choose_precision
@@ -110,7 +109,7 @@ def make_architecture(recipe: Recipe) -> Architecture:
     """
     model = recipe.model
     if isinstance(model, LanguageSettings):
-        return from_config(values_of(model), recipe.name)
+        return from_config(model.values(), recipe.name)
     return Architecture(
         name=recipe.name,
         title=recipe.name,

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import torch
 
-from training.access.entrance import admitted
-from training.access.membership import Membership
+from training.access.membership import Membership, admitted
 from training.averaging.optimizer import (
     StateUnavailableError,
     SwarmOptimizer,

@@ -24,17 +24,15 @@ from training.records.orders import moderators_of
 from training.run import milestones
 from training.run.live import PeerState
 from training.run.milestones import Milestone
-from training.run.recipes import Recipe, SparseSettings
+from training.run.recipes import Recipe, SparseSettings, learning_rate_factor
 from training.run.runfile import RunFile
-from training.run.schedule import learning_rate_factor
 from training.run.status import Stage
 from training.sparse import catching_up
-from training.sparse.closing import ClosingError
+from training.sparse.closing import ClosingError, Swarm
 from training.sparse.layout import Layout
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import RefusedError, StoreError, is_outage
-from training.sparse.swarm import Swarm
 from training.sparse.web_store import HostStatus, WebStore
 from training.volunteer import backup
 from training.volunteer.computing import Outcome

@@ -13,7 +13,7 @@ function normOf(vector) {
 }
 
 /**
- * The share of the peak learning rate at a step, counted from 0: training/run/schedule.py.
+ * The share of the peak learning rate at a step, counted from 0: training/run/recipes.py.
  *
  * @param {{warmup_steps: number, total_steps: number}} schedule
  * @param {number} step

@@ -14,7 +14,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.access import client
 from training.access.buckets import Rate
 from training.access.client import Admission
-from training.access.proofs import prove
+from training.access.signatures import prove
 from training.access.tokens import Token
 from training.authority.admission import Admissions, Policy
 from training.authority.books import Books

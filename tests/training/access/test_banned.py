@@ -19,7 +19,7 @@ from tests.training.forks import Fork
 from tests.training.processes import wait_for
 from training.__main__ import main
 from training.access.causes import AccessRefusedError, Cause
-from training.access.entrance import admitted
+from training.access.membership import admitted
 from training.authority.books import Books
 from training.authority.standin import StandInHub, StandInUser
 from training.data import streaming

@@ -14,14 +14,13 @@ from hivemind.utils.crypto import RSAPrivateKey
 from calculator.errors import InputError
 from tests.training.access.conftest import ALICE, Place
 from tests.training.processes import wait_for
-from training.access import entrance, grants
+from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
 from training.access.grants import GrantError
-from training.access.membership import Membership, renewed
+from training.access.membership import Membership, admitted, renewed
 from training.access.tokens import find_token, provide_token
-from training.authority import local
-from training.authority.keys import read_key
+from training.authority.keys import find_authority_folder, read_key, sign_own
 from training.run.runfile import RunFile
 
 KEY = Ed25519PrivateKey.generate()
@@ -145,7 +144,7 @@ def test_a_refused_renewal_ends_the_work_and_says_why(membership: Membership) ->
 def test_a_run_without_authority_needs_no_access(tmp_path: Path) -> None:
     run = RunFile(name="our-run", recipe="tiny")
     key = RSAPrivateKey.process_wide()
-    with entrance.admitted(run, key, tmp_path, print, threading.Event()) as membership:
+    with admitted(run, key, tmp_path, print, threading.Event()) as membership:
         assert membership is None
 
 
@@ -154,7 +153,7 @@ def test_a_volunteer_is_admitted_by_the_token_in_the_environment(
 ) -> None:
     key = RSAPrivateKey.process_wide()
     monkeypatch.setenv("HF_TOKEN", ALICE)
-    with entrance.admitted(place.run, key, tmp_path, print, threading.Event()) as membership:
+    with admitted(place.run, key, tmp_path, print, threading.Event()) as membership:
         assert membership is not None
         assert membership.current().grant.username == "alice"
     assert ALICE not in (tmp_path / "access.json").read_text()
@@ -164,10 +163,10 @@ def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> 
     key = RSAPrivateKey.process_wide()
     theirs = place.ask(ALICE)
     folder, stop = place.folder / "monitor", threading.Event()
-    assert local.find_authority_folder(place.run, place.folder) == place.folder
+    assert find_authority_folder(place.run, place.folder) == place.folder
     public_key = key.get_public_key().to_bytes().decode()
-    ask = partial(local.sign_own, place.folder, place.run.name, public_key)
-    with entrance.admitted(place.run, key, folder, print, stop, ask) as membership:
+    ask = partial(sign_own, place.folder, place.run.name, public_key)
+    with admitted(place.run, key, folder, print, stop, ask) as membership:
         assert membership is not None
         assert membership.current().grant.username == "(monitor)"
         assert membership.verify(theirs.grant.to_bytes(), theirs.grant.peer_id)
@@ -175,7 +174,7 @@ def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> 
 
 def test_an_authority_folder_without_authority_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="authority_folder"):
-        local.find_authority_folder(RunFile(name="our-run", recipe="tiny"), tmp_path)
+        find_authority_folder(RunFile(name="our-run", recipe="tiny"), tmp_path)
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:

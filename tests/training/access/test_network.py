@@ -18,8 +18,7 @@ from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
 from training.access.grants import Grant
 from training.access.membership import Membership
-from training.authority.keys import read_key
-from training.authority.local import sign_own
+from training.authority.keys import read_key, sign_own
 from training.network.connection import CannotConnectError, Endpoint, Identity, Network
 from training.network.trouble import explain
 from training.records.directory import Directory, announce

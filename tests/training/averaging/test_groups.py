@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.averaging.groups import LARGEST, MOST_BITS, bits_for, group_of, meet
+from training.averaging.matchmaking import LARGEST, MOST_BITS, bits_for, group_of, meet
 from training.records.kinds import MOST_GROUP_BITS
 
 

@@ -29,9 +29,8 @@ from training.averaging.guard import GuardedGradientAverager
 from training.averaging.reduction import Round
 from training.network.connection import Endpoint, Identity, Network
 from training.records import directory
-from training.records.bans import BanList
 from training.records.directory import Directory
-from training.records.owners import contributor_id
+from training.records.owners import BanList, contributor_id
 
 # hivemind runs in this process and in forks of it, and its own warnings are not ours to fix
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]

@@ -7,8 +7,7 @@ from training.model.attention import rotary_table
 from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.optimizer import lamb
-from training.run import schedule
-from training.run.recipes import PAPER
+from training.run.recipes import PAPER, learning_rate_factor
 
 CONFIG = config_of(PAPER)
 
@@ -53,7 +52,7 @@ def test_only_matrices_decay_and_the_first_step_learns() -> None:
     assert {parameter.ndim for parameter in decaying["params"]} == {2}
     assert (decaying["weight_decay"], other["weight_decay"]) == (0.045, 0.0)
     assert here("First step of the warm-up") == "at the rate of one step"
-    assert schedule.learning_rate_factor(PAPER.schedule, 0) == 1 / PAPER.schedule.warmup_steps
+    assert learning_rate_factor(PAPER.schedule, 0) == 1 / PAPER.schedule.warmup_steps
 
 
 def test_one_of_the_papers_two_ways_chooses_among_codes() -> None:

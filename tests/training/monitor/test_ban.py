@@ -10,8 +10,7 @@ from training.__main__ import main
 from training.access.grants import peer_id_of
 from training.authority import keys
 from training.authority.books import Books, Decision
-from training.records.bans import BanList
-from training.records.owners import contributor_of
+from training.records.owners import BanList, contributor_of
 from training.run.live import Contributor, LiveFolder
 from training.run.runfile import RunFile
 

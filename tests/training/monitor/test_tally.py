@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from training.averaging.groups import LARGEST
+from training.averaging.matchmaking import LARGEST
 from training.monitor.tally import SETTLING_SECONDS, SILENCE_SECONDS, Tally
 from training.records.reports import PeerReport, StepReport, Witness
 from training.run.live import PeerState, ProgressLine

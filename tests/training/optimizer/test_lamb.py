@@ -27,8 +27,7 @@ from training.optimizer.quantisation import (
     quantise,
 )
 from training.pictures.codes import CodeModel
-from training.run.recipes import RECIPES, OptimizerSettings
-from training.run.schedule import learning_rate_factor
+from training.run.recipes import RECIPES, OptimizerSettings, learning_rate_factor
 
 PLAIN = OptimizerSettings(learning_rate=0.01, state_bits=32)
 SMALL_BLOCKS = replace(

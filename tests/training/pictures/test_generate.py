@@ -10,7 +10,7 @@ from tests.training.hub_repository import serve
 from training.model import checkpoint
 from training.model.build import build_model
 from training.model.transformer import TextToImageTransformer
-from training.pictures import contact_sheet, generate, sampling
+from training.pictures import generate, sampling
 from training.pictures.codes import CodeModel
 from training.run.live import LiveFolder
 from training.run.recipes import RECIPES, GenerationSettings
@@ -96,7 +96,7 @@ def test_pictures_are_drawn_and_can_be_drawn_again() -> None:
 
 def test_contact_sheets_show_every_picture() -> None:
     rows = [[Image.new("RGB", (8, 8), (200, 10 * i, j)) for i in range(3)] for j in range(2)]
-    sheet = contact_sheet.make(["a", "b"], rows, magnify=4)
+    sheet = generate.make_sheet(["a", "b"], rows, magnify=4)
     colours = {colour for _, colour in sheet.getcolors(maxcolors=10_000)}
     assert {(200, 10 * i, j) for i in range(3) for j in range(2)} <= colours
 
@@ -188,7 +188,7 @@ def test_the_paper_draws_128_and_keeps_4() -> None:
 
 def test_long_captions_are_wrapped_into_the_sheet() -> None:
     font = ImageFont.load_default(15)
-    lines = contact_sheet.wrap("a red circle above a blue square", font, 100)
+    lines = generate.wrap("a red circle above a blue square", font, 100)
     assert " ".join(lines) == "a red circle above a blue square"
     assert len(lines) > 1
     assert all(font.getlength(line) <= 100 for line in lines)

@@ -36,10 +36,9 @@ from tests.training.records.sealing import (
 from training.access import grants
 from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
-from training.records.bans import BanList
 from training.records.kinds import LONGEST_SECONDS, Progress
 from training.records.orders import RollbackOrder
-from training.records.owners import contributor_id, entries, peer_id_of
+from training.records.owners import BanList, contributor_id, entries, peer_id_of
 from training.records.validator import CLOCK_SECONDS, MOST_BYTES, RecordValidator
 
 OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()

@@ -31,15 +31,14 @@ from training.rehearsal.command import RehearsalOptions
 from training.run.recipes import REHEARSAL, SPARSE, TINY, TINY_SPARSE, find_recipe
 from training.run.supervisor import COMMAND
 from training.sparse import payload
+from training.sparse.closing import Swarm
 from training.sparse.codec import decode, encode
-from training.sparse.feedback import ErrorFeedback
 from training.sparse.host import Host, NotTakenError
 from training.sparse.layout import Layout
 from training.sparse.payload import Round
-from training.sparse.peer import Peer
+from training.sparse.peer import ErrorFeedback, Peer
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 from training.volunteer import peer
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.training.forks import CommandFork
 from training.__main__ import main, make_parser
-from training.authority import rehearsed
+from training.authority import standin
 from training.model import checkpoint
 from training.model.build import build_model
 from training.rehearsal import command
@@ -77,7 +77,7 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
 def test_a_rehearsal_trains_and_ends_with_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (command, rehearsed):
+    for module in (command, standin):
         monkeypatch.setattr(module, "Worker", CommandFork)
     monkeypatch.setattr(command, "CANDIDATES", 8)
     monkeypatch.setattr(command, "count_steps", lambda _options: 12)  # and so not by time

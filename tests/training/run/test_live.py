@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from training.run.live import (
+    SMALLEST_BYTES,
     Contributor,
     LiveFolder,
     ProgressLine,
@@ -14,7 +15,6 @@ from training.run.live import (
     read_samples,
     timestamp,
 )
-from training.run.twins import SMALLEST_BYTES
 
 LINE = ProgressLine(
     step=1,

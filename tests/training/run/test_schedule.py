@@ -3,8 +3,7 @@
 import pytest
 
 from tests.pages.scripts import call
-from training.run.recipes import ScheduleSettings
-from training.run.schedule import corners, learning_rate_factor
+from training.run.recipes import ScheduleSettings, corners, learning_rate_factor
 
 
 def test_schedule_warms_up_and_ends_at_zero() -> None:

@@ -8,12 +8,12 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.sparse import payload, report
+from training.sparse.closing import Swarm
 from training.sparse.codec import encode
 from training.sparse.layout import Layout
 from training.sparse.report import Report
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 
 LAYOUT = Layout((5000, 70))

@@ -1,4 +1,4 @@
-"""training/sparse/feedback.py: what has not been sent is not lost."""
+"""training/sparse/peer.py: what has not been sent is not lost."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training.sparse.codec import decode
-from training.sparse.feedback import ErrorFeedback
 from training.sparse.layout import Layout
+from training.sparse.peer import ErrorFeedback
 
 LAYOUT = Layout((128, 640))  # 1 in 64 is sent
 

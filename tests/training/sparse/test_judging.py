@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from tests.training.sparse.attacks import ABSURD, ATTACKS, Attack, BadPeer, Material
 from training.sparse import closing
+from training.sparse.closing import Swarm
 from training.sparse.codec import Update, decode, encode
 from training.sparse.host import Closed, Host, NotTakenError
 from training.sparse.judging import (
@@ -32,7 +33,6 @@ from training.sparse.layout import Layout
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 
 ROUNDS = 40

@@ -1,4 +1,4 @@
-"""training/sparse/local.py: local steps, as many as the time allows."""
+"""training/sparse/peer.py: local steps, as many as the time allows."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from training.sparse.local import train_locally
+from training.sparse.peer import train_locally
 from training.sparse.shared import SharedState
 
 RATE = 0.5

@@ -1,11 +1,11 @@
-"""training/sparse/packing.py: small numbers in bytes without gaps."""
+"""training/sparse/layout.py: small numbers in bytes without gaps."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.sparse.packing import pack, packed_bytes, unpack
+from training.sparse.layout import pack, packed_bytes, unpack
 
 
 def numbers_of(bits: int) -> st.SearchStrategy[tuple[int, list[int]]]:

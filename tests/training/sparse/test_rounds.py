@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from training.sparse import catching_up, closing, envelope, payload
 from training.sparse.catching_up import follow, join
-from training.sparse.closing import Closing, ClosingError, DivergedError
+from training.sparse.closing import Closing, ClosingError, DivergedError, Swarm
 from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.open_round import OpenRound
@@ -20,7 +20,6 @@ from training.sparse.payload import PayloadError
 from training.sparse.peer import Peer, published
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
-from training.sparse.swarm import Swarm
 
 
 def build_model() -> torch.nn.Sequential:

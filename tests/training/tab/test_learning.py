@@ -12,8 +12,7 @@ from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 from training.optimizer.lamb import Lamb, parameter_groups
 from training.pictures.in_page import shape_of
-from training.run.recipes import REHEARSAL
-from training.run.schedule import learning_rate_factor
+from training.run.recipes import REHEARSAL, learning_rate_factor
 from training.sparse.shared import flatten
 
 SHAPE = {

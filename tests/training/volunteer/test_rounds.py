@@ -20,11 +20,11 @@ from training.run.recipes import RECIPES, TINY, SparseSettings
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
 from training.sparse import catching_up, web
+from training.sparse.closing import Swarm
 from training.sparse.host import Host
 from training.sparse.layout import Layout
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore, RefusedError, UnreachableError
-from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 from training.volunteer import backup, rounds
 from training.volunteer.peer import PeerOptions
