@@ -69,7 +69,6 @@ def averagers(
     import torch
     from hivemind.averaging import DecentralizedAverager
 
-    from training.averaging.aggregation import AggregationRule
     from training.averaging.guard import GuardedAverager
     from training.averaging.wire import WireCompression, WireFormat
     from training.network import traffic
@@ -93,7 +92,7 @@ def averagers(
                 GuardedAverager(
                     [torch.zeros(tuple(shape)) for shape in shapes],
                     network.dht,
-                    rule=AggregationRule(way),
+                    rule=way,
                     largest_weight=weight,
                     prefix="bench_grad_averager",
                     target_group_size=group_size,

@@ -76,7 +76,7 @@ def exchange(group: Group, title: str, spoil: Callable[[Any], Any], rounds: int)
 
 def train(way: Any, title: str, spoil: Callable[[Any], Any], steps: int) -> list[Figure]:
     """Train for some steps, each tensor aggregated by itself; the held-out loss on the way."""
-    from training.averaging.aggregation import AggregationRule, aggregate
+    from training.averaging.aggregation import aggregate
     from training.optimizer import lamb
     from training.run.recipes import TINY
 
@@ -84,7 +84,7 @@ def train(way: Any, title: str, spoil: Callable[[Any], Any], steps: int) -> list
     held_out = [next(batches) for _ in range(8)]
     optimizer = lamb.build_optimizer(TINY, lamb.parameter_groups(model, TINY))
     schedule = lamb.build_schedule(replace(TINY, schedule=_schedule(steps)), optimizer)
-    rule, weights = AggregationRule(way), [float(BATCH)] * PEERS
+    rule, weights = way, [float(BATCH)] * PEERS
     losses = []
     for step in range(1, steps + 1):
         gradients = _spoilt(_gradients(model, batches), spoil)
@@ -160,7 +160,7 @@ def _time_aggregation(way: Any, peers: int) -> Figure:
     """Time one aggregation of parts as large as they travel, on one thread."""
     import torch
 
-    from training.averaging.aggregation import AggregationRule, aggregate
+    from training.averaging.aggregation import aggregate
 
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
@@ -168,7 +168,7 @@ def _time_aggregation(way: Any, peers: int) -> Figure:
     times = []
     for _ in range(7):
         start = time.process_time()  # of this thread alone: other programs do not count
-        aggregate(parts, [float(BATCH)] * peers, AggregationRule(way))
+        aggregate(parts, [float(BATCH)] * peers, way)
         times.append(time.process_time() - start)
     seconds = median(times) * 1e6 / PART
     return Figure(f"{way.value}: a million values of {peers} peers", 1000 * seconds, "ms")

@@ -7,61 +7,30 @@ CenteredClip of Gorbunov et al. 2022, arXiv:2106.11257.
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 import torch
 
-from calculator.errors import InputError
 from calculator.swarm.aggregation import Aggregation
 
 MANY = 24  # rows from which sorting columns is faster than exchanging rows
 PIECE = 2**15  # columns at a time: the rows of a piece stay in the processor's cache
 HEAVIEST = 2.0  # a vector counts at most so many times the middle one in CenteredClip
-
-
-@dataclass(frozen=True)
-class AggregationRule:
-    """Settings for averaging many tensors into one.
-
-    Attributes:
-        aggregation: the way.
-        radius: of CenteredClip, in medians of the distances to the coordinate-wise median: at 1
-            the nearer half is taken as it is. Gradients shrink as training goes on and differ
-            from tensor to tensor by orders, so that no fixed radius would do.
-        iterations: of CenteredClip.
-        longest: the norm that a tensor may have before all else, in the middle norm of the
-            group's: one value of 1e30 must not pass, even where no rule weighs directions.
-        farthest: the distance to the median from which CenteredClip leaves a vector out, in
-            medians of the distances. In a group of three, clipping alone lets a bad peer turn
-            the result against the other two.
-    """
-
-    aggregation: Aggregation = Aggregation.MEAN
-    radius: float = 1.0
-    iterations: int = 3
-    longest: float = 10.0
-    farthest: float = 3.0
-
-    @property
-    def needs_majority(self) -> bool:
-        """True if it withstands bad peers as long as they are a minority in a group."""
-        return self.aggregation is not Aggregation.MEAN
-
-    def __post_init__(self) -> None:
-        if not self.radius > 0:
-            raise InputError("radius", self.radius, "must be above 0")
-        if self.iterations < 1:
-            raise InputError("iterations", self.iterations, "must be at least 1")
-        if not self.longest >= 1:
-            raise InputError("longest", self.longest, "must be at least 1")
-        if not self.farthest >= 1:
-            raise InputError("farthest", self.farthest, "must be at least 1")
+# The norm that a tensor may have before all else, in the middle norm of the group's: one value of
+# 1e30 must not pass, even where no rule weighs directions.
+LONGEST = 10.0
+# The radius of CenteredClip is the median of the distances to the coordinate-wise median: the
+# nearer half is taken as it is. Gradients shrink as training goes on and differ from tensor to
+# tensor by orders, so that no fixed radius would do.
+ITERATIONS = 3
+# Distance, in these medians, from which it leaves a vector out: in a group of three, clipping alone
+# lets a bad peer turn the result against the other two.
+FARTHEST = 3.0
 
 
 def aggregate(
-    parts: Sequence[torch.Tensor], weights: Sequence[float], rule: AggregationRule
+    parts: Sequence[torch.Tensor], weights: Sequence[float], rule: Aggregation
 ) -> torch.Tensor:
     """Make one tensor of many of its shape, all of them finite.
 
@@ -72,17 +41,17 @@ def aggregate(
         weights = [1.0] * len(parts)
     heard = [(part, weight) for part, weight in zip(parts, weights, strict=True) if weight > 0]
     vectors = torch.stack([part.reshape(-1) for part, _ in heard])
-    vectors = _cut(vectors, rule.longest)
+    vectors = _cut(vectors, LONGEST)
     shares = torch.tensor([weight for _, weight in heard], dtype=vectors.dtype)
-    match rule.aggregation:
+    match rule:
         case Aggregation.MEAN:
             result = mean(vectors, shares)
         case Aggregation.MEDIAN:
             result = coordinate_median(vectors)
         case Aggregation.CENTERED_CLIP:
-            result = _centered_clip_around_median(vectors, shares, rule)
+            result = _centered_clip_around_median(vectors, shares)
         case _:
-            assert_never(rule.aggregation)
+            assert_never(rule)
     return result.reshape(parts[0].shape)
 
 
@@ -115,9 +84,7 @@ def centered_clip(
     return centre
 
 
-def _centered_clip_around_median(
-    vectors: torch.Tensor, weights: torch.Tensor, rule: AggregationRule
-) -> torch.Tensor:
+def _centered_clip_around_median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """CenteredClip from the median on: weights and radius are bounded by what most say."""
     if len(vectors) < 3:
         return mean(_cut(vectors, 1.0), weights)  # neither of two is the majority
@@ -126,10 +93,9 @@ def _centered_clip_around_median(
     middle = statistics.median(distances.tolist())
     if middle == 0.0:  # most say exactly the same
         return start
-    near = distances <= rule.farthest * middle  # true of more than half
+    near = distances <= FARTHEST * middle  # true of more than half
     bounded = weights.clamp(max=HEAVIEST * statistics.median(weights.tolist()))
-    radius = rule.radius * middle
-    return centered_clip(vectors[near], radius, rule.iterations, bounded[near], start)
+    return centered_clip(vectors[near], middle, ITERATIONS, bounded[near], start)
 
 
 def _cut(vectors: torch.Tensor, longest: float) -> torch.Tensor:

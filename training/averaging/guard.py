@@ -23,8 +23,8 @@ from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import averaging_pb2
 from hivemind.utils import get_dht_time
 
+from calculator.swarm.aggregation import Aggregation
 from training.access.grants import GrantError
-from training.averaging.aggregation import AggregationRule
 from training.averaging.matchmaking import ExpectantAverager
 from training.averaging.reduction import GuardedRunner, Round, WeightBounds
 
@@ -56,14 +56,14 @@ class GuardedAverager(ExpectantAverager):
     def __init__(
         self,
         *arguments: Any,
-        rule: AggregationRule | None = None,
+        rule: Aggregation = Aggregation.MEAN,
         largest_weight: float = 1.0,
         unpaced_weight: float = 1.0,
         admission: Admission | None = None,
         **options: Any,
     ) -> None:
-        self.rule = rule or AggregationRule()
-        self.needs_majority = self.rule.needs_majority
+        self.rule = rule
+        self.needs_majority = rule is not Aggregation.MEAN  # the others withstand a minority
         self.largest_weight, self.unpaced_weight = largest_weight, unpaced_weight
         self.admission = admission
         self._paces: dict[PeerID, float] | None = None

@@ -16,7 +16,6 @@ import hivemind
 import torch
 from hivemind.optim.state_averager import dump_optimizer_state
 
-from training.averaging.aggregation import AggregationRule
 from training.averaging.guard import GuardedGradientAverager
 from training.averaging.progress import CredibleTracker
 from training.averaging.reduction import Round
@@ -340,7 +339,7 @@ def open_optimizer(
     # that ask each other wait in vain
     guarded: dict[str, Any] = {
         "request_timeout": min(3.0, swarm.matchmaking_seconds / 2),
-        "rule": AggregationRule(swarm.aggregation),
+        "rule": swarm.aggregation,
         "admission": Directory(network.dht, network.membership, network.bans),
     }
     shortest, longest = swarm.progress_refresh

@@ -16,7 +16,8 @@ from hivemind.averaging.allreduce import AllReduceRunner
 from hivemind.averaging.partition import AllreduceException, BannedException, TensorPartReducer
 from hivemind.p2p import PeerID
 
-from training.averaging.aggregation import AggregationRule, aggregate
+from calculator.swarm.aggregation import Aggregation
+from training.averaging.aggregation import aggregate
 
 ABSURD = 10.0  # a weight of so many times the largest is no mistake: its sender is refused
 
@@ -70,7 +71,7 @@ class PartCollector:
     That needs no memory of its own: the library keeps every part until its answer is sent.
     """
 
-    def __init__(self, rule: AggregationRule) -> None:
+    def __init__(self, rule: Aggregation) -> None:
         self._rule = rule
         self._parts: list[torch.Tensor] = []
         self._weights: list[float] = []
@@ -98,7 +99,7 @@ class GuardedReducer(TensorPartReducer):
         self,
         part_shapes: tuple[torch.Size, ...],
         num_senders: int,
-        rule: AggregationRule,
+        rule: Aggregation,
         bound: Callable[[int], float],
         largest: float,
         own: int | None,
@@ -154,7 +155,7 @@ class GuardedRunner(AllReduceRunner):
 
     tensor_part_reducer: TensorPartReducer
 
-    def __init__(self, *, rule: AggregationRule, bounds: WeightBounds, **options: Any) -> None:
+    def __init__(self, *, rule: Aggregation, bounds: WeightBounds, **options: Any) -> None:
         super().__init__(**options)
         self._bounds = bounds
         self.tensor_part_reducer.finished.set()  # the library's own is not needed

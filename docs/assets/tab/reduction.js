@@ -7,7 +7,7 @@
 /** @typedef {Float32Array} Numbers */
 /** @typedef {"mean" | "centered-clip"} Aggregation */
 
-// The defaults of AggregationRule.
+// As in training/averaging/aggregation.py.
 const RULE = { radius: 1, iterations: 3, longest: 10, farthest: 3 };
 const HEAVIEST = 2; // in medians of the weights
 

@@ -1,11 +1,9 @@
 import pytest
 import torch
 
-from calculator.errors import InputError
 from calculator.swarm import aggregation as formulas
 from calculator.swarm.aggregation import Aggregation
 from training.averaging.aggregation import (
-    AggregationRule,
     aggregate,
     centered_clip,
     coordinate_median,
@@ -13,7 +11,7 @@ from training.averaging.aggregation import (
 )
 from training.run.recipes import RECIPES
 
-CLIP = AggregationRule(Aggregation.CENTERED_CLIP, iterations=20)
+CLIP = Aggregation.CENTERED_CLIP
 
 
 def make_vectors(count: int, seed: int = 0) -> torch.Tensor:
@@ -44,19 +42,19 @@ def test_the_formulas_are_the_calculators(count: int) -> None:
 
 def test_the_mean_of_parts_is_weighted_and_keeps_their_shape() -> None:
     parts = [torch.ones(2, 3), 4 * torch.ones(2, 3)]
-    averaged = aggregate(parts, [2.0, 1.0], AggregationRule())
+    averaged = aggregate(parts, [2.0, 1.0], Aggregation.MEAN)
     assert averaged.equal(2 * torch.ones(2, 3))  # (2 * 1 + 1 * 4) / 3
 
 
 @pytest.mark.parametrize("way", list(Aggregation))
 def test_whoever_has_no_weight_is_not_heard(way: Aggregation) -> None:
     parts = [torch.ones(4), 1e9 * torch.ones(4), torch.ones(4)]
-    assert aggregate(parts, [3.0, 0.0, 1.0], AggregationRule(way)).equal(torch.ones(4))
+    assert aggregate(parts, [3.0, 0.0, 1.0], way).equal(torch.ones(4))
 
 
 @pytest.mark.parametrize("way", list(Aggregation))
 def test_a_group_without_any_weight_gets_something_finite(way: Aggregation) -> None:
-    averaged = aggregate([torch.ones(4), torch.zeros(4)], [0.0, 0.0], AggregationRule(way))
+    averaged = aggregate([torch.ones(4), torch.zeros(4)], [0.0, 0.0], way)
     assert averaged.equal(0.5 * torch.ones(4))
 
 
@@ -89,7 +87,7 @@ def test_centered_clip_stays_with_seven_honest_of_nine(factor: float) -> None:
     vectors[:2] *= factor
     weights = [16.0] * 9
     clipped = aggregate(list(vectors), weights, CLIP)
-    averaged = aggregate(list(vectors), weights, AggregationRule())
+    averaged = aggregate(list(vectors), weights, Aggregation.MEAN)
     # each of the two pulls with two medians' length against seven: less than the noise of one
     radius = float((vectors[2:] - vectors.median(dim=0).values).norm(dim=1).median())
     assert (clipped - honest).norm() < 2 / 7 * 2 * radius
@@ -102,21 +100,14 @@ def test_no_weight_buys_a_peer_the_result_of_centered_clip() -> None:
     assert bought.max() < 1.2
 
 
-@pytest.mark.parametrize("values", [{"radius": 0.0}, {"iterations": 0}])
-def test_a_rule_that_cannot_be_is_refused(values: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=r"radius|iterations"):
-        AggregationRule(Aggregation.CENTERED_CLIP, **values)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("recipe", ["paper", "rehearsal"])
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_one_value_of_1e30_does_not_pass(recipe: str, count: int) -> None:
     swarm = RECIPES[recipe].swarm
-    rule = AggregationRule(swarm.aggregation)
     honest = [torch.randn(500, generator=torch.Generator().manual_seed(i)) for i in range(count)]
     spoilt = [part.clone() for part in honest]
     spoilt[-1][7] = 1e30
-    result = aggregate(spoilt, [1.0] * count, rule)
+    result = aggregate(spoilt, [1.0] * count, swarm.aggregation)
     assert result.norm() <= 10 * max(part.norm() for part in honest)
 
 
@@ -126,5 +117,5 @@ def test_paper_bounds_what_a_minority_can_do() -> None:
 
 def test_parts_that_most_have_no_gradients_for_are_kept() -> None:
     word = torch.ones(4)  # in the captions of one peer alone
-    result = aggregate([torch.zeros(4), torch.zeros(4), word], [1.0] * 3, AggregationRule())
+    result = aggregate([torch.zeros(4), torch.zeros(4), word], [1.0] * 3, Aggregation.MEAN)
     torch.testing.assert_close(result, word / 3)

@@ -24,7 +24,6 @@ from calculator.swarm.aggregation import Aggregation
 from training.access import grants
 from training.access.client import Admission
 from training.access.membership import Membership
-from training.averaging.aggregation import AggregationRule
 from training.averaging.guard import GuardedGradientAverager
 from training.averaging.reduction import Round
 from training.network.connection import Endpoint, Identity, Network
@@ -183,7 +182,7 @@ def test_a_weight_beyond_the_declared_pace_is_cut(networks: list[Network]) -> No
 
 
 def test_centered_clip_bounds_values_times_1000(networks: list[Network]) -> None:
-    rule = AggregationRule(Aggregation.CENTERED_CLIP)
+    rule = Aggregation.CENTERED_CLIP
     results, _ = average(networks, "clip", 1000 * TRUTH, rule=rule)
     for result in results:
         assert (result - TRUTH).abs().lt(0.2).sum() >= 3 * SIZE // 4
@@ -194,7 +193,7 @@ def test_two_of_three_are_no_group_where_the_honest_must_be_more(
     networks: list[Network], present: int, meets: bool
 ) -> None:
     """A chaotic rehearsal was lost in such groups: one honest peer and the liar made steps."""
-    rule = AggregationRule(Aggregation.CENTERED_CLIP)
+    rule = Aggregation.CENTERED_CLIP
     seconds = PATIENCE if meets else 5.0  # an exchange may take long on a busy machine
     options = {"prefix": f"of {present}", "rule": rule, "patience": seconds}
     options["matchmaking"] = 8.0 if meets else 3.0
