@@ -73,7 +73,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from training.sparse.open_round import OpenRound
     from training.sparse.payload import PayloadError
     from training.sparse.peer import Peer, published
-    from training.sparse.shared import OuterSettings, SharedState, load
+    from training.sparse.shared import SharedState, load
     from training.sparse.store import FolderStore
 
     attack, judged, rounds = job
@@ -94,7 +94,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             Layout.of(learners[0].parameters),
             FolderStore(Path(folder)),
             {identities[0]},
-            OuterSettings(settings.outer_learning_rate),
+            settings.outer_learning_rate,
         )
         peers: list[Any] = []
         for learner, key, who in zip(learners, keys, identities, strict=True):

@@ -16,13 +16,13 @@ from safetensors.torch import save
 from training.model.build import build_model
 from training.model.captions import WordTokenizer
 from training.model.transformer import TextToImageTransformer
+from training.monitor.tab import outer_settings
 from training.pictures.codes import CodeModel
 from training.pictures.in_page import decoder_of, describe
 from training.run.atomic import write_bytes
 from training.run.recipes import SPARSE, TAB
 from training.shapes.samples import draw_sample
 from training.sparse.layout import Layout
-from training.sparse.shared import OuterSettings
 
 ROUND = 8  # steps' worth of sequences between two exchanges of sparse updates
 PICTURES = 2048  # the first of the data set; their codes compress to 37 kB
@@ -49,7 +49,7 @@ def pack_lesson() -> bytes:
             "weight_decay": TAB.optimizer.weight_decay,
             "max_gradient_norm": TAB.optimizer.max_gradient_norm,
         },
-        "outer": asdict(OuterSettings(SPARSE.sparse.outer_learning_rate)),
+        "outer": outer_settings(SPARSE),
         "round": ROUND,
         "update_bytes": Layout.of(model.parameters()).update_bytes,
         "layer_scale": model.config.layer_scale,

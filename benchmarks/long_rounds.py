@@ -75,12 +75,11 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
     from training.sparse.codec import decode
     from training.sparse.layout import Layout
     from training.sparse.peer import ErrorFeedback, train_locally
-    from training.sparse.shared import Contribution, OuterSettings, SharedState, load
+    from training.sparse.shared import Contribution, SharedState, load
 
     learners = [Learner(recipe, place, trial.rate, pace) for place, pace in enumerate(PACES)]
     state = SharedState.of(learners[0].parameters)
     layout = Layout.of(learners[0].parameters)
-    settings = OuterSettings(trial.outer_rate)
     feedbacks = [ErrorFeedback(layout) for _ in learners]
     common = ErrorFeedback(layout)
     while state.samples < samples:
@@ -98,13 +97,13 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
             )
             update = decode(feedback.offer(drift.difference), layout)
             feedback.settle(was_taken=True)
-            contributions.append(Contribution(drift.samples, update))
+            contributions.append(Contribution.of(drift.samples, update))
         if one_file:
             total = sum(one.samples for one in contributions)
-            parts = [one.update.dense(layout.elements) * one.samples for one in contributions]
+            parts = [one.read().dense(layout.elements) * one.samples for one in contributions]
             update = decode(common.offer(torch.stack(parts).sum(0) / total), layout)
             common.settle(was_taken=True)
-            contributions = [Contribution(total, update)]
-        state.step(contributions, settings)
+            contributions = [Contribution.of(total, update)]
+        state.step(contributions, trial.outer_rate)
     load(state.weights, learners[0].parameters)
     return final_loss(recipe, learners[0].model)

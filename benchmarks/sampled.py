@@ -80,9 +80,8 @@ def train(way: str, rounds: int) -> Outcome:
     from training.sparse.judging import FIRST_ROUNDS, Judge
     from training.sparse.layout import Layout
     from training.sparse.peer import Peer
-    from training.sparse.shared import OuterSettings, SharedState, load
+    from training.sparse.shared import SharedState, load
     from training.sparse.store import FolderStore
-    from training.sparse.waiting import ClosingPolicy
 
     count, measures_all = WAYS[way]
     swarm_settings = replace(TINY.swarm, micro_batch_size=MICRO_BATCH)
@@ -108,11 +107,11 @@ def train(way: str, rounds: int) -> Outcome:
 
     with tempfile.TemporaryDirectory() as folder:
         store = FolderStore(Path(folder))
-        outer = OuterSettings(settings.outer_learning_rate)
-        swarm = Swarm("benchmark", Layout.of(learners[0].parameters), store, {identities[0]}, outer)
-        policy = ClosingPolicy(1, 0.0, longest=0.0, largest_norm=settings.largest_norm)
+        layout, rate = Layout.of(learners[0].parameters), settings.outer_learning_rate
+        swarm = Swarm("benchmark", layout, store, {identities[0]}, rate)
+        hasty = replace(settings, seconds=1e-9, quorum=1, grace=0.0, longest=0.0)
         judge = Timed(held, random.Random(SEED))
-        host = Host(swarm, store, first.copy(), policy, clock=lambda: 0.0, judge=judge)
+        host = Host(swarm, store, first.copy(), hasty, clock=itertools.count().__next__, judge=judge)
         peers: list[Any] = []
         for place, (learner, key) in enumerate(zip(learners, keys, strict=True)):
             rest = (learner.compute, key, recipe.optimizer.max_gradient_norm)

@@ -127,7 +127,7 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
     from training.sparse.layout import Layout
     from training.sparse.open_round import OpenRound
     from training.sparse.peer import Peer, published
-    from training.sparse.shared import OuterSettings, SharedState, load
+    from training.sparse.shared import SharedState, load
     from training.sparse.store import FolderStore
 
     learners = [Learner(recipe, place, trial.rate, pace) for place, pace in enumerate(PACES)]
@@ -139,7 +139,7 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
             Layout.of(learners[0].parameters),
             FolderStore(Path(folder)),
             {peer_id_of(closer.get_public_key().to_bytes().decode())},
-            OuterSettings(trial.outer_rate),
+            trial.outer_rate,
         )
         peers = [
             Peer(

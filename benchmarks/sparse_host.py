@@ -7,11 +7,15 @@ is left out: it needs the model's data.
 """
 
 import json
+import math
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from training.run.recipes import SparseSettings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -24,14 +28,20 @@ from training.sparse import web
 from training.sparse.closing import Swarm
 from training.sparse.host import Host
 from training.sparse.layout import Layout
-from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy
 
 RUN = "benchmark"
-OUTER = OuterSettings(learning_rate=2.0)
 LOOK_SECONDS = 0.1  # as the monitor's
-GRACE_SECONDS = 2.0
+SETTINGS = SparseSettings(
+    seconds=1e-9,
+    learning_rate=1e-3,
+    outer_learning_rate=2.0,
+    quorum=1,
+    grace=2.0,
+    longest=math.inf,
+    largest_norm=math.inf,
+)
 
 
 def main(options: dict[str, Any]) -> None:
@@ -43,10 +53,10 @@ def main(options: dict[str, Any]) -> None:
     store = FolderStore(Path(options["folder"]) / "exchange")
     state = SharedState(torch.zeros(layout.elements))
     host = Host(
-        Swarm(RUN, layout, store, {identity}, OUTER),
+        Swarm(RUN, layout, store, {identity}, SETTINGS.outer_learning_rate),
         store,
         state,
-        ClosingPolicy(options["quorum"], GRACE_SECONDS),
+        replace(SETTINGS, quorum=options["quorum"]),
     )
     service = WebHost(web.make_service(host), options["host"], 0)
     seconds: list[tuple[float, float]] = []

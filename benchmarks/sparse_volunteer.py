@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
-from benchmarks.sparse_host import OUTER, RUN, tell
+from benchmarks.sparse_host import RUN, SETTINGS, tell
 from training.access.signatures import PeerKey
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
@@ -73,7 +73,9 @@ class Volunteer(RoundsVolunteer):
         self.board = StatusBoard(Path(options["folder"]), sys.stderr)
         self.store = self._files = TimedStore(options["address"])
         layout = Layout(tuple(options["sizes"]))
-        self.swarm = Swarm(RUN, layout, self.store, {options["closer"]}, OUTER)
+        self.swarm = Swarm(
+            RUN, layout, self.store, {options["closer"]}, SETTINGS.outer_learning_rate
+        )
         self._key = RSAPrivateKey()
         self._losses = []
         self.seconds: dict[str, float] = defaultdict(float)

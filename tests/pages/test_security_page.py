@@ -33,12 +33,12 @@ def test_access_lasts_as_long_as_told(page: str) -> None:
 
 
 def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) -> None:
-    from training.averaging.aggregation import AggregationRule
+    from training.averaging.aggregation import ITERATIONS
     from training.run.recipes import SwarmSettings
 
     assert "aggregation=Aggregation.CENTERED_CLIP" in page
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
-    assert AggregationRule().iterations == 3
+    assert ITERATIONS == 3
     assert "three iterations" in measurements
 
 
@@ -95,12 +95,11 @@ def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None
 
 def test_what_the_page_says_of_judging_is_the_codes(measurements: str) -> None:
     from training.sparse.judging import FIRST_ROUNDS, USELESS
-    from training.sparse.shared import OuterSettings
+    from training.sparse.shared import HEAVIEST, LONGEST
 
     assert (FIRST_ROUNDS, USELESS) == (10, 0.1)
     assert "after the first ten, gain less than a tenth" in measurements
-    settings = OuterSettings.__dataclass_fields__
-    assert (settings["longest"].default, settings["heaviest"].default) == (4, 8)
+    assert (LONGEST, HEAVIEST) == (4, 8)
     assert "four times the median length" in measurements
     assert "eight times the median number" in measurements
 
@@ -191,7 +190,7 @@ def test_every_claim_names_a_test_that_exists(claim: Claim, measurements: str) -
 
 
 def test_what_the_page_says_of_the_bounds_is_the_codes(measurements: str) -> None:
-    from training.averaging.aggregation import AggregationRule
+    from training.averaging.aggregation import LONGEST
     from training.averaging.paces import FASTEST
     from training.averaging.progress import LIARS
     from training.records.kinds import LONGEST_SECONDS
@@ -204,7 +203,7 @@ def test_what_the_page_says_of_the_bounds_is_the_codes(measurements: str) -> Non
     assert "fewer than a quarter" in measurements
     assert (LONGEST_SECONDS, MOST_BYTES) == (15 * 60, 16 * 1024)
     assert "at most 16 kB, for at most 15 minutes" in measurements
-    assert AggregationRule().longest == 10
+    assert LONGEST == 10
     assert "ten times the median length" in measurements
     assert PAPER.swarm.aggregation == "centered-clip"
     assert "as in `paper`" in render_page("security")

@@ -26,7 +26,7 @@ from training.run.recipes import TINY
 from training.sparse import catching_up, closing
 from training.sparse.closing import Swarm as Rounds
 from training.sparse.layout import Layout
-from training.sparse.shared import OuterSettings, flatten
+from training.sparse.shared import flatten
 from training.sparse.store import FolderStore
 
 pytestmark = pytest.mark.swarm
@@ -107,8 +107,7 @@ class Scenario(RoundsSwarm):
         layout = Layout.of(p for p in build_model(TINY).parameters() if p.requires_grad)
         own = peer_id_of(Identity.read(self.folder / "monitor").public_key)
         store = FolderStore(self.folder / "monitor" / "exchange")
-        settings = OuterSettings(learning_rate=2.0)
-        return Rounds(f"test-{os.getpid()}", layout, store, {own}, settings)
+        return Rounds(f"test-{os.getpid()}", layout, store, {own}, 2.0)
 
     def stop(self) -> None:
         super().stop()

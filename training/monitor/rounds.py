@@ -33,8 +33,7 @@ from training.sparse.judging import Judge
 from training.sparse.layout import Layout
 from training.sparse.object_store import ObjectStore, StoredFolder
 from training.sparse.payload import Round
-from training.sparse.shared import OuterSettings, SharedState, flatten, load
-from training.sparse.waiting import ClosingPolicy
+from training.sparse.shared import SharedState, flatten, load
 
 logger = logging.getLogger(__name__)
 
@@ -80,20 +79,13 @@ class RoundsMonitor(Monitor):
             Layout.of(self._parameters),
             self.store,
             {self.identity},
-            OuterSettings(settings.outer_learning_rate),
+            settings.outer_learning_rate,
         )
         self.books = RoundBooks()
         saved = atomic.read_json(options.folder / "rounds.json")
         if saved is not None:
             self.books.restore(saved)
         state = self._first_state(swarm)
-        policy = ClosingPolicy(
-            settings.quorum,
-            settings.grace,
-            settings.longest,
-            settings.seconds,
-            settings.largest_norm,
-        )
         self._book_missed(swarm, state.round)
         self.step = state.round
         self.judge = Judge(HeldBatches(self.recipe, run.data, settings.judged, say))
@@ -103,7 +95,7 @@ class RoundsMonitor(Monitor):
             swarm,
             self.store,
             state,
-            policy,
+            settings,
             membership,
             judge=self.judge,
             is_banned=BanList(options.folder).is_banned,

@@ -28,6 +28,7 @@ from training.run import atomic
 from training.run.recipes import Recipe
 from training.run.runfile import RunFile
 from training.sparse.closing import Swarm
+from training.sparse.shared import HEAVIEST, LONGEST
 from training.volunteer import fitting
 
 MOST_BYTES = 2**30  # of a tab: what a telephone gives one
@@ -97,7 +98,7 @@ class TabDoor:
                 "weight_decay": recipe.optimizer.weight_decay,
                 "max_gradient_norm": recipe.optimizer.max_gradient_norm,
             },
-            "outer": asdict(self.swarm.settings),
+            "outer": outer_settings(recipe),
             "poll_seconds": settings.poll_seconds,
         }
 
@@ -106,6 +107,13 @@ class TabDoor:
             if not self._path.is_file():
                 atomic.write_bytes(self._path, pack_rows(self.recipe, self.run.data))
         return FileResponse(self._path, media_type="application/octet-stream")
+
+
+def outer_settings(recipe: Recipe) -> dict[str, float]:
+    """Settings of the step that a round makes, as the page's script reads them."""
+    assert recipe.sparse is not None
+    rate = recipe.sparse.outer_learning_rate
+    return {"learning_rate": rate, "longest": LONGEST, "heaviest": HEAVIEST}
 
 
 def micro_batch(recipe: Recipe) -> int:

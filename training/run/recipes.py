@@ -17,6 +17,8 @@ from calculator.errors import InputError, unknown_name
 from calculator.swarm.aggregation import Aggregation
 from training.run import tables
 
+MOST_PAYLOADS = 1024  # in a round with local steps
+
 
 def _require_positive(settings: object, *names: str) -> None:
     for name in names:
@@ -129,7 +131,7 @@ class SwarmSettings:
         checkpoint_every: global steps between two checkpoints of the monitor.
         poll_seconds: how often the monitor looks.
         aggregation: how the group's gradients and weights become one; `CENTERED_CLIP` bounds what
-            a minority of liars can do, see `aggregation.AggregationRule`.
+            a minority of liars can do, see `averaging.aggregation`.
     """
 
     target_batch_size: int
@@ -163,9 +165,9 @@ class SparseSettings:
         seconds: of local steps in a round, for each volunteer at its own pace.
         learning_rate: of the local steps, at its peak.
         outer_learning_rate: of the step that a round makes.
-        quorum: updates from which the grace period runs.
-        grace: time for those who are still missing then.
-        longest: time after which a round closes with fewer updates than the quorum.
+        quorum: kept updates from which the grace period runs.
+        grace: time after the quorum in which updates are still taken.
+        longest: time after which a round closes whatever it keeps; without any update it goes on.
         largest_norm: that an update may have; what is longer is refused.
         poll_seconds: how often a volunteer asks whether the round has closed.
         judged: sequences of a round on which the effect of each update is measured.
@@ -185,6 +187,14 @@ class SparseSettings:
     def __post_init__(self) -> None:
         names = ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged")
         _require_positive(self, *names)
+        if not 1 <= self.quorum <= MOST_PAYLOADS:
+            raise InputError("quorum", self.quorum, f"must be from 1 to {MOST_PAYLOADS}")
+        for name in ("grace", "longest"):
+            if not getattr(self, name) >= 0:
+                raise InputError(name, getattr(self, name), "must be at least 0")
+        if not 0 < self.outer_learning_rate <= 10:
+            rate = self.outer_learning_rate
+            raise InputError("outer_learning_rate", rate, "must be above 0, at most 10")
 
 
 @dataclass(frozen=True, slots=True)

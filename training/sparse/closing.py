@@ -4,17 +4,18 @@ import json
 import math
 from collections.abc import Collection
 from dataclasses import asdict, astuple, dataclass
+from functools import partial
 
 from training.access.signatures import PeerKey
+from training.run.recipes import MOST_PAYLOADS
 from training.sparse import envelope, payload
-from training.sparse.codec import Update, decode
+from training.sparse.codec import decode
 from training.sparse.envelope import FileError
 from training.sparse.layout import Layout
 from training.sparse.payload import Payload, PayloadError, Round
-from training.sparse.shared import Contribution, OuterSettings, Part, SharedState
+from training.sparse.shared import Contribution, SharedState
 from training.sparse.store import Store, StoreError, is_digest
 
-MOST_PAYLOADS = 1024  # in a round
 _MOST_BYTES = 2**18  # of a list
 _KIND = "closing"
 HELD_BYTES = 2**30  # of decoded updates; the others are decoded twice
@@ -30,14 +31,14 @@ class Swarm:
         layout: of the model's parameters.
         store: where the files are.
         closers: identities that may close rounds.
-        settings: of the outer step, the same for all.
+        learning_rate: of the step that a round makes.
     """
 
     run: str
     layout: Layout
     store: Store
     closers: Collection[str]
-    settings: OuterSettings
+    learning_rate: float
 
     def round_of(self, state: SharedState) -> Round:
         """The round that begins with a state."""
@@ -127,32 +128,21 @@ def step(swarm: Swarm, of: Round, taken: tuple[Taken, ...], state: SharedState) 
     Raises:
         ClosingError: a payload cannot be had, or is not the one on the list.
     """
-    parts: list[Part] = []
+    parts: list[Contribution] = []
     held = 0
     for one in taken:
         content = _fetch(swarm, of, one.sha256)
         found = _open(swarm, of, one, content)
         held += found.update.places.nbytes + found.update.values.nbytes
         if held <= HELD_BYTES:
-            parts.append(Contribution(found.samples, found.update))
+            parts.append(Contribution.of(found.samples, found.update))
         else:
-            parts.append(_Encoded(found.samples, found.update.norm, content, swarm.layout))
+            encoded = content[-swarm.layout.update_bytes :]
+            read = partial(decode, encoded, swarm.layout)
+            parts.append(Contribution(found.samples, found.update.norm, read))
     after = state.copy()
-    after.step(parts, swarm.settings)
+    after.step(parts, swarm.learning_rate)
     return after
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """A part whose update was checked, and is decoded again when its turn comes."""
-
-    samples: int
-    norm: float
-    content: bytes
-    layout: Layout
-
-    def read(self) -> Update:
-        return decode(self.content[-self.layout.update_bytes :], self.layout)
 
 
 def read_payload(swarm: Swarm, of: Round, taken: Taken) -> Payload:

@@ -15,6 +15,7 @@ from training.access import grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.access.signatures import PeerKey
+from training.run.recipes import SparseSettings
 from training.sparse import catching_up
 from training.sparse import peer as peers
 from training.sparse import report as reports
@@ -26,7 +27,7 @@ from training.sparse.payload import PayloadError
 from training.sparse.report import Report, ReportError
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy, Waiting
+from training.sparse.waiting import Waiting
 
 
 class NotTakenError(ValueError):
@@ -83,20 +84,20 @@ class Host:
         swarm: Swarm,
         store: FolderStore,
         state: SharedState,
-        policy: ClosingPolicy,
+        settings: SparseSettings,
         membership: Membership | None = None,
         clock: Callable[[], float] = time.monotonic,
         judge: Judge | None = None,
         is_banned: Callable[[str], bool] = lambda _peer: False,
     ) -> None:
-        self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
+        self.swarm, self.store, self.state, self.settings = swarm, store, state, settings
         self.finished = False
         self.refused = self.bytes_in = self.bytes_out = self.bytes_to_newcomers = 0
         self._membership, self._clock, self._judge = membership, clock, judge
         self._is_banned = is_banned
         self._lock = threading.Lock()
         self._audience = Audience(clock)
-        self._waiting = Waiting(policy, clock())
+        self._waiting = Waiting(settings, clock())
         self._effects: dict[str, tuple[Effect, int]] = {}
         self._must: dict[str, bool] = {}  # whether an update has to be measured, by its sum
         self._faults: dict[str, str] | None = None  # of the effects so far; None: not known
@@ -226,7 +227,7 @@ class Host:
         """Open the round of the present state, with updates that came before a restart."""
         self._opened = self._clock()
         self._effects, self._must, self._faults = {}, {}, None
-        largest = self.policy.largest_norm
+        largest = self.settings.largest_norm
         self._round = OpenRound(self.swarm, self.state, largest, self._is_banned)
         for sha256 in sorted(peers.published(self.store, self.state.round), key=self.store.came_at):
             with suppress(PayloadError):

@@ -5,8 +5,9 @@ import math
 from collections.abc import Callable, Collection
 
 from training.access.signatures import PeerKey
+from training.run.recipes import MOST_PAYLOADS
 from training.sparse import closing, payload
-from training.sparse.closing import MOST_PAYLOADS, Closing, Swarm, Taken
+from training.sparse.closing import Closing, Swarm, Taken
 from training.sparse.codec import Update
 from training.sparse.payload import PayloadError
 from training.sparse.shared import SharedState

@@ -8,9 +8,9 @@ machine that keeps to IEEE 754, whatever its threads and vector instructions.
 import hashlib
 import statistics
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -18,66 +18,28 @@ import torch
 from calculator.errors import InputError
 from training.sparse.codec import Update
 
+LONGEST = 4.0  # the norm with which an update counts, in the middle norm of the round's
+HEAVIEST = 8.0  # the samples with which one counts, in the middle number of the round's
 _PURPOSE = b"training-transformers-together shared state 2"
-
-
-@dataclass(frozen=True, slots=True)
-class OuterSettings:
-    """Settings of the outer step.
-
-    Attributes:
-        learning_rate: alpha.
-        longest: the norm with which an update counts, in the middle norm of the round's.
-        heaviest: the samples with which an update counts, in the middle number of the round's.
-    """
-
-    learning_rate: float
-    longest: float = 4.0
-    heaviest: float = 8.0
-
-    def __post_init__(self) -> None:
-        """Check every field.
-
-        Raises:
-            InputError: for a value out of range.
-        """
-        if not 0 < self.learning_rate <= 10:
-            raise InputError("learning_rate", self.learning_rate, "must be above 0, at most 10")
-        for field in ("longest", "heaviest"):
-            if not getattr(self, field) >= 1:
-                raise InputError(field, getattr(self, field), "must be at least 1")
-
-
-class Part(Protocol):
-    """One peer's part of a round: an update, and the samples that it was computed from."""
-
-    @property
-    def samples(self) -> int:
-        """Of the update."""
-
-    @property
-    def norm(self) -> float:
-        """Of the update."""
-
-    def read(self) -> Update:
-        """The update."""
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """A part whose update is in memory, decoded."""
+    """One peer's part of a round.
+
+    Attributes:
+        samples: that its update was computed from. norm: of the update.
+        read: gives the update, which need not be in memory until then.
+    """
 
     samples: int
-    update: Update
+    norm: float
+    read: Callable[[], Update]
 
-    @property
-    def norm(self) -> float:
-        """Of the update."""
-        return self.update.norm
-
-    def read(self) -> Update:
-        """The update."""
-        return self.update
+    @classmethod
+    def of(cls, samples: int, update: Update) -> Self:
+        """A part whose update is in memory, decoded."""
+        return cls(samples, update.norm, lambda: update)
 
 
 class SharedState:
@@ -110,7 +72,7 @@ class SharedState:
         return type(self)(self.weights.clone(), self.round, self.samples)
 
     @torch.no_grad()
-    def step(self, contributions: Sequence[Part], settings: OuterSettings) -> None:
+    def step(self, contributions: Sequence[Contribution], learning_rate: float) -> None:
         """Make the step of a round, whose updates come in the order that all peers agree on.
 
         A round without updates leaves the weights as they are.
@@ -118,7 +80,7 @@ class SharedState:
         Raises:
             InputError: an update is of no samples.
         """
-        factors = shares(contributions, settings) if contributions else []
+        factors = shares(contributions) if contributions else []
         self.round += 1
         if not contributions:
             return
@@ -126,7 +88,7 @@ class SharedState:
         for share, contribution in zip(factors, contributions, strict=True):
             update = contribution.read()
             mean[update.places] += update.values.mul(share)
-        self.weights.sub_(mean.mul_(settings.learning_rate))
+        self.weights.sub_(mean.mul_(learning_rate))
         self.samples += sum(contribution.samples for contribution in contributions)
 
     def digest(self) -> str:
@@ -149,7 +111,7 @@ def flatten(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([tensor.detach().flatten().float() for tensor in tensors])
 
 
-def shares(contributions: Sequence[Part], settings: OuterSettings) -> list[float]:
+def shares(contributions: Sequence[Contribution]) -> list[float]:
     """The factor of each update in a round's mean.
 
     It is the update's part of all samples. One that claims far more samples than the middle one
@@ -164,8 +126,8 @@ def shares(contributions: Sequence[Part], settings: OuterSettings) -> list[float
     fewest = min(contribution.samples for contribution in contributions)
     if fewest < 1:
         raise InputError("samples", fewest, "must be at least 1")
-    most = settings.heaviest * statistics.median(one.samples for one in contributions)
-    longest = settings.longest * statistics.median(one.norm for one in contributions)
+    most = HEAVIEST * statistics.median(one.samples for one in contributions)
+    longest = LONGEST * statistics.median(one.norm for one in contributions)
     counted = [min(float(one.samples), most) for one in contributions]
     total = sum(counted)
     return [

@@ -6,45 +6,11 @@ missing in the last round is waited for beyond the grace period, so that fast co
 starve a slow one; whoever was left out or missing three times running is not waited for.
 """
 
-import math
 from collections.abc import Collection
-from dataclasses import dataclass
 
-from calculator.errors import InputError
-from training.sparse.closing import MOST_PAYLOADS
+from training.run.recipes import SparseSettings
 
 MISSES = 3  # rounds running without a kept update, after which nobody waits for a peer
-
-
-@dataclass(frozen=True, slots=True)
-class ClosingPolicy:
-    """The rules by which a round closes; times in seconds.
-
-    Attributes:
-        quorum: kept updates from which the grace period runs.
-        grace: time after the quorum in which updates are still taken.
-        longest: time after which a round closes whatever it keeps; without any update it goes on.
-        shortest: time for which it stays open in any case, that of its local steps.
-        largest_norm: that an update may have.
-    """
-
-    quorum: int
-    grace: float
-    longest: float = math.inf
-    shortest: float = 0.0
-    largest_norm: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Check every field.
-
-        Raises:
-            InputError: for a value out of range.
-        """
-        if not 1 <= self.quorum <= MOST_PAYLOADS:
-            raise InputError("quorum", self.quorum, f"must be from 1 to {MOST_PAYLOADS}")
-        for field in ("grace", "longest", "shortest", "largest_norm"):
-            if not getattr(self, field) >= 0:
-                raise InputError(field, getattr(self, field), "must be at least 0")
 
 
 class Waiting:
@@ -54,8 +20,8 @@ class Waiting:
         now: when the first round opens, on the clock of all times here.
     """
 
-    def __init__(self, policy: ClosingPolicy, now: float) -> None:
-        self._policy, self._opened = policy, now
+    def __init__(self, settings: SparseSettings, now: float) -> None:
+        self._settings, self._opened = settings, now
         self._quorum_at: float | None = None
         self._last: frozenset[str] = frozenset()  # whose updates the last round kept
         self._misses: dict[str, int] = {}  # rounds running
@@ -78,19 +44,19 @@ class Waiting:
             taken: peers whose updates have come. kept: those whose updates would count.
         """
         passed = now - self._opened
-        if not taken or passed < self._policy.shortest:
+        if not taken or passed < self._settings.seconds:
             return False
-        if passed >= self._policy.longest:
+        if passed >= self._settings.longest:
             return True
         missing = expected.difference(taken)
         if kept and expected and not missing:
             return True
-        if len(kept) < self._policy.quorum:
+        if len(kept) < self._settings.quorum:
             return False
         if self._quorum_at is None:
             self._quorum_at = now
         was_missing = any(self._misses.get(peer) for peer in missing)
-        return now >= self._quorum_at + self._policy.grace and not was_missing
+        return now >= self._quorum_at + self._settings.grace and not was_missing
 
     def close(self, now: float, kept: Collection[str], expected: Collection[str]) -> None:
         """Note whom the round kept, and open the next."""

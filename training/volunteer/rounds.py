@@ -31,7 +31,7 @@ from training.sparse import catching_up
 from training.sparse.closing import ClosingError, Swarm
 from training.sparse.layout import Layout
 from training.sparse.peer import Peer
-from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.shared import SharedState
 from training.sparse.store import RefusedError, StoreError, is_outage
 from training.sparse.web_store import HostStatus, WebStore
 from training.volunteer import backup
@@ -63,7 +63,7 @@ class RoundsVolunteer(Device):
             Layout.of(self._parameters),
             self.store,
             moderators_of(run),
-            OuterSettings(self.settings.outer_learning_rate),
+            self.settings.outer_learning_rate,
         )
         self._key: PeerKey = self.identity.key
         self._losses: list[float] = []

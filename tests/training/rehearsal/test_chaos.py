@@ -37,9 +37,8 @@ from training.sparse.host import Host, NotTakenError
 from training.sparse.layout import Layout
 from training.sparse.payload import Round
 from training.sparse.peer import ErrorFeedback, Peer
-from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy
 from training.volunteer import peer
 
 
@@ -84,8 +83,9 @@ def test_the_chaotic_recipes_differ_in_the_exchange_alone() -> None:
 def test_the_host_takes_none_of_the_files_that_the_poisoner_sends(tmp_path: Path) -> None:
     parameters = [p for p in build_model(TINY_SPARSE).parameters() if p.requires_grad]
     key, store = RSAPrivateKey(), FolderStore(tmp_path)
-    swarm = Swarm("our-run", Layout.of(parameters), store, set(), OuterSettings(1.0))
-    host = Host(swarm, store, SharedState.of(parameters), ClosingPolicy(1, 1.0))
+    swarm = Swarm("our-run", Layout.of(parameters), store, set(), 1.0)
+    assert TINY_SPARSE.sparse is not None
+    host = Host(swarm, store, SharedState.of(parameters), TINY_SPARSE.sparse)
     files = misbehaving.bad_files("our-run", 0, key)
     assert len({content for _, content in files}) == 8
     for kind, content in files:

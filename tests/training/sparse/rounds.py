@@ -7,17 +7,25 @@ from typing import Any
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
+from training.run.recipes import SparseSettings
 from training.sparse import payload, report
 from training.sparse.closing import Swarm
 from training.sparse.codec import encode
 from training.sparse.layout import Layout
 from training.sparse.report import Report
-from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy
 
 LAYOUT = Layout((5000, 70))
-POLICY = ClosingPolicy(quorum=2, grace=10.0, longest=100.0, largest_norm=100.0)
+SETTINGS = SparseSettings(
+    seconds=1e-9,
+    learning_rate=1e-3,
+    outer_learning_rate=1.0,
+    quorum=2,
+    grace=10.0,
+    longest=100.0,
+    largest_norm=100.0,
+)
 RUN = "our-run"
 
 
@@ -27,8 +35,7 @@ def first_state() -> SharedState:
 
 
 def make_swarm(folder: Path, closer: str, store: Any = None) -> Swarm:
-    settings = OuterSettings(learning_rate=1.0)
-    return Swarm(RUN, LAYOUT, store or FolderStore(folder), {closer}, settings)
+    return Swarm(RUN, LAYOUT, store or FolderStore(folder), {closer}, SETTINGS.outer_learning_rate)
 
 
 def make_payload(

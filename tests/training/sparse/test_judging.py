@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from hivemind.utils.crypto import RSAPrivateKey
 from torch.nn import functional
 
 from tests.training.sparse.attacks import ABSURD, ATTACKS, Attack, BadPeer, Material
+from tests.training.sparse.clocks import ticking
+from tests.training.sparse.rounds import SETTINGS
 from training.sparse import closing
 from training.sparse.closing import Swarm
 from training.sparse.codec import Update, decode, encode
@@ -31,9 +33,8 @@ from training.sparse.judging import (
 )
 from training.sparse.layout import Layout
 from training.sparse.peer import Peer
-from training.sparse.shared import OuterSettings, SharedState, load
+from training.sparse.shared import SharedState, load
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy
 
 ROUNDS = 40
 FEW = 12  # rounds, after which it is seen whether a blow counts
@@ -112,12 +113,12 @@ def make_run(
     attack: Attack | None = None,
     judge: Judge | None = None,
     count: int = 4,
-    clock: Callable[[], float] = lambda: 0.0,
+    clock: Callable[[], float] | None = None,
 ) -> Run:
     first = SharedState.of(list(build_model().parameters()))
     store = FolderStore(folder)
     layout = Layout.of(build_model().parameters())
-    swarm = Swarm("our-run", layout, store, {identities[0]}, OuterSettings(1.0))
+    swarm = Swarm("our-run", layout, store, {identities[0]}, 1.0)
     peers = []
     for place, key in enumerate(keys[:count]):
         model, generator = build_model(), torch.Generator().manual_seed(place)
@@ -132,9 +133,8 @@ def make_run(
         arguments = (swarm, first.copy(), parameters, optimizer, compute, key)
         is_bad = attack is not None and not place
         peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
-    policy = ClosingPolicy(quorum=1, grace=0.0, longest=0.0, largest_norm=100.0)
-    # A clock that stands still: a round is due as soon as there is an update.
-    host = Host(swarm, store, first.copy(), policy, clock=clock, judge=judge)
+    settings = replace(SETTINGS, quorum=1, grace=0.0, longest=0.0)
+    host = Host(swarm, store, first.copy(), settings, clock=clock or ticking(), judge=judge)
     return Run(host, peers, keys[0], [])
 
 

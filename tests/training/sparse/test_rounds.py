@@ -18,7 +18,7 @@ from training.sparse.layout import Layout
 from training.sparse.open_round import OpenRound
 from training.sparse.payload import PayloadError
 from training.sparse.peer import Peer, published
-from training.sparse.shared import OuterSettings, SharedState, load
+from training.sparse.shared import SharedState, load
 from training.sparse.store import FolderStore
 
 
@@ -35,8 +35,7 @@ LAYOUT = Layout.of(build_model().parameters())
 @pytest.fixture
 def swarm(tmp_path: Path, identities: list[str]) -> Swarm:
     """A run whose rounds the first key closes."""
-    settings = OuterSettings(learning_rate=1.0)
-    return Swarm("our-run", LAYOUT, FolderStore(tmp_path), {identities[0]}, settings)
+    return Swarm("our-run", LAYOUT, FolderStore(tmp_path), {identities[0]}, 1.0)
 
 
 def make_peer(swarm: Swarm, key: RSAPrivateKey, state: SharedState, seed: int) -> Peer:

@@ -12,7 +12,7 @@ from tests.training.sparse.clocks import Clock
 from tests.training.sparse.objects import ObjectProcess
 from tests.training.sparse.rounds import (
     LAYOUT,
-    POLICY,
+    SETTINGS,
     first_state,
     make_payload,
     make_report,
@@ -63,7 +63,7 @@ def scene(tmp_path: Path, identities: list[str]) -> Iterator[Scene]:
     folder = StoredFolder(tmp_path / "exchange", objects.open(), said.append)
     swarm = make_swarm(tmp_path, identities[0], folder)
     catching_up.publish(folder, first_state())
-    host = Host(swarm, folder, first_state(), POLICY)
+    host = Host(swarm, folder, first_state(), SETTINGS)
     served = WebHost(web.make_service(host, folder), "127.0.0.1", 0)
     scene = Scene(host, folder, objects, served.address, said=said)
     yield scene

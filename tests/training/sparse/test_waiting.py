@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,15 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.sparse.clocks import Clock
-from tests.training.sparse.rounds import LAYOUT, first_state, make_report, make_swarm
+from tests.training.sparse.rounds import LAYOUT, SETTINGS, first_state, make_report, make_swarm
 from training.sparse import payload
 from training.sparse.codec import encode
 from training.sparse.host import Host
 from training.sparse.judging import Judge
 from training.sparse.store import FolderStore
-from training.sparse.waiting import ClosingPolicy, Waiting
+from training.sparse.waiting import Waiting
 
-POLICY = ClosingPolicy(quorum=2, grace=2.0, longest=15.0, shortest=1.0)
+HASTY = replace(SETTINGS, grace=2.0, longest=15.0, seconds=1.0)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +35,11 @@ POLICY = ClosingPolicy(quorum=2, grace=2.0, longest=15.0, shortest=1.0)
     ],
 )
 def test_a_round_closes_by_what_it_keeps(now: float, taken: str, kept: str, due: bool) -> None:
-    assert Waiting(POLICY, 0.0).is_due(now, set(taken), set(kept), set("abc")) == due
+    assert Waiting(HASTY, 0.0).is_due(now, set(taken), set(kept), set("abc")) == due
 
 
 def test_the_grace_period_runs_from_a_quorum_of_kept_updates() -> None:
-    waiting, everybody = Waiting(POLICY, 0.0), set("abcd")
+    waiting, everybody = Waiting(HASTY, 0.0), set("abcd")
     assert not waiting.is_due(3.0, "xyab", "a", everybody)  # x and y sent what is of no use
     assert not waiting.is_due(5.0, "xyab", "ab", everybody)
     assert not waiting.is_due(6.9, "xyab", "ab", everybody)
@@ -46,7 +47,7 @@ def test_the_grace_period_runs_from_a_quorum_of_kept_updates() -> None:
 
 
 def test_whoever_was_missing_is_waited_for_in_the_next_round() -> None:
-    waiting, everybody = Waiting(POLICY, 0.0), {"fast", "other", "slow"}
+    waiting, everybody = Waiting(HASTY, 0.0), {"fast", "other", "slow"}
     fast = {"fast", "other"}
     assert not waiting.is_due(1.0, fast, fast, everybody)
     assert waiting.is_due(3.0, fast, fast, everybody)
@@ -57,7 +58,7 @@ def test_whoever_was_missing_is_waited_for_in_the_next_round() -> None:
 
 
 def test_whoever_is_left_out_three_times_running_is_not_waited_for() -> None:
-    waiting = Waiting(POLICY, 0.0)
+    waiting = Waiting(HASTY, 0.0)
     for number in range(3):
         assert waiting.expected({"good", "bad"}, ()) == {"good", "bad"}
         waiting.close(float(number), {"good"}, {"good", "bad"})
@@ -87,7 +88,7 @@ def test_two_bad_members_end_no_round_before_the_honest_have_sent(
     """Without that, 94 rounds ended empty in 300 seconds, and no honest update was taken."""
     clock, store = Clock(), FolderStore(tmp_path)
     swarm = make_swarm(tmp_path, identities[0], store)
-    host = Host(swarm, store, first_state(), POLICY, clock=clock, judge=Judge(losses))
+    host = Host(swarm, store, first_state(), HASTY, clock=clock, judge=Judge(losses))
     bad, honest = keys[:2], keys[2:]
     closed = []
     for number in range(6):
@@ -121,7 +122,7 @@ def test_of_copies_the_one_that_came_first_is_taken(
     swarm = make_swarm(tmp_path, identities[3], store)
 
     def start() -> Host:
-        return Host(swarm, store, first_state(), POLICY, clock=clock, judge=Judge(losses))
+        return Host(swarm, store, first_state(), HASTY, clock=clock, judge=Judge(losses))
 
     host = start()
     content, of = make_update(host, keys[2], 1.0, 10), host.swarm.round_of(host.state)
@@ -130,7 +131,7 @@ def test_of_copies_the_one_that_came_first_is_taken(
     host.take_payload(next(c for c in copies if hashlib.sha256(c).hexdigest() < first), b"")
     if restarts:
         host = start()
-    clock.now = POLICY.longest
+    clock.now = HASTY.longest
     host.judge_updates()
     closed = host.close_if_due(keys[3])
     assert closed is not None

@@ -14,8 +14,8 @@ from calculator.errors import InputError
 from tests.training.answering import Answering, on_any_port, served
 from tests.training.sparse.rounds import (
     LAYOUT,
-    POLICY,
     RUN,
+    SETTINGS,
     first_state,
     make_payload,
     make_report,
@@ -40,7 +40,7 @@ def host(tmp_path: Path, identities: list[str]) -> Host:
     store = FolderStore(tmp_path)
     swarm = make_swarm(tmp_path, identities[0], store)
     catching_up.publish(store, first_state())
-    return Host(swarm, store, first_state(), POLICY)
+    return Host(swarm, store, first_state(), SETTINGS)
 
 
 @pytest.fixture

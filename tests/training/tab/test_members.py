@@ -13,11 +13,11 @@ from calculator.swarm.aggregation import Aggregation
 from calculator.swarm.communication import transfer_seconds
 from templates.pages.train_in_this_tab.context import LESSON, about
 from tests.training.tab.scripts import ask
-from training.averaging.aggregation import AggregationRule, aggregate
+from training.averaging.aggregation import aggregate
 from training.averaging.wire import WireCompression, WireFormat
 from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
-from training.sparse.shared import Contribution, OuterSettings, SharedState
+from training.sparse.shared import Contribution, SharedState
 
 
 def test_the_parts_are_the_whole_vector_in_order_and_even() -> None:
@@ -42,7 +42,7 @@ def test_averages_are_the_trainers(
 ) -> None:
     torch.manual_seed(1)
     vectors = [factor * (1 + torch.randn(50)) for factor in factors]
-    expected = aggregate(vectors, weights, AggregationRule(aggregation=kind))
+    expected = aggregate(vectors, weights, kind)
     found = ask("aggregated", vectors=vectors, weights=weights, aggregation=kind.value)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -182,11 +182,11 @@ def test_local_steps_give_the_weights_of_the_trainers_shared_step_and_keep_what_
             update = decode(base64.b64decode(content), layout)
             expected = decode(encode(learned, layout), layout)
             assert_same_magnitudes(learned, update, expected)
-            contributions.append(Contribution(4 * count, update))
-        state.step(contributions, OuterSettings(**about()["outer"]))
+            contributions.append(Contribution.of(4 * count, update))
+        state.step(contributions, about()["outer"]["learning_rate"])
     for weights in answer["weights"]:  # to the last bit; the last is a newcomer's
         assert torch.equal(weights, state.weights)
-    rest = answer["sent"][-1]["learned"][0] - contributions[0].update.dense(layout.elements)
+    rest = answer["sent"][-1]["learned"][0] - contributions[0].read().dense(layout.elements)
     assert torch.equal(answer["residuals"][0], rest)
     assert answer["residuals"][2].abs().max() == 0
     assert answer["step"] == 8

@@ -16,10 +16,10 @@ from training.access.grants import peer_id_of
 from training.optimizer.lamb import parameter_groups
 from training.pictures.in_page import shape_of
 from training.run.recipes import REHEARSAL
-from training.sparse import catching_up, envelope, payload, report
+from training.sparse import catching_up, envelope, payload, report, shared
 from training.sparse.codec import UpdateError, decode, encode
 from training.sparse.layout import Layout
-from training.sparse.shared import Contribution, OuterSettings, SharedState, flatten
+from training.sparse.shared import Contribution, SharedState, flatten
 from training.sparse.store import FolderStore
 
 LAYOUT = Layout((9000, 1, 70, 4096))
@@ -64,8 +64,12 @@ def test_exact_sums_are_pythons() -> None:
     assert ask("exactSum", values=[]) == 0
 
 
-def test_rounds_give_the_same_bits_in_a_tab(tmp_path: Path) -> None:
-    settings = OuterSettings(learning_rate=0.7, longest=2.0, heaviest=1.5)
+def test_rounds_give_the_same_bits_in_a_tab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"learning_rate": 0.7, "longest": 2.0, "heaviest": 1.5}
+    monkeypatch.setattr(shared, "LONGEST", 2.0)
+    monkeypatch.setattr(shared, "HEAVIEST", 1.5)
     state = SharedState(random_vector(3), round_number=5, samples=77)
     store = FolderStore(tmp_path)
     checkpoint = store.get(catching_up.publish(store, state), 10**6)
@@ -75,7 +79,7 @@ def test_rounds_give_the_same_bits_in_a_tab(tmp_path: Path) -> None:
         updates = [encode(vector, LAYOUT) for vector in vectors]
         samples = [16, 900, 7, 32][: 4 - number]
         decoded = [decode(content, LAYOUT) for content in updates]
-        state.step([Contribution(n, u) for n, u in zip(samples, decoded, strict=False)], settings)
+        state.step([Contribution.of(n, u) for n, u in zip(samples, decoded, strict=False)], 0.7)
         digests.append(state.digest())
         rounds.append(
             [

@@ -23,9 +23,8 @@ from training.sparse import catching_up, web
 from training.sparse.closing import Swarm
 from training.sparse.host import Host
 from training.sparse.layout import Layout
-from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore, RefusedError, UnreachableError
-from training.sparse.waiting import ClosingPolicy
 from training.volunteer import backup, rounds
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer
@@ -65,11 +64,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     closer = peer_id_of(key.get_public_key().to_bytes().decode())
     parameters = [p for p in build_model(TINY).parameters() if p.requires_grad]
     store = FolderStore(tmp_path / "exchange")
-    settings = OuterSettings(SETTINGS.outer_learning_rate)
-    swarm = Swarm("our-run", Layout.of(parameters), store, {closer}, settings)
+    layout = Layout.of(parameters)
+    swarm = Swarm("our-run", layout, store, {closer}, SETTINGS.outer_learning_rate)
     first = SharedState.of(parameters)
     catching_up.publish(store, first)
-    host = Host(swarm, store, first, ClosingPolicy(1, 0.1, 1.0, largest_norm=50.0))
+    host = Host(swarm, store, first, SETTINGS)
     served = WebHost(web.make_service(host), "127.0.0.1", 0)
     terminal = io.StringIO()
     file = RunFile(
