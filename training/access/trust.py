@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 
 from training.access.causes import TOKENS_PAGE, AccessRefusedError, Cause
 from training.access.tokens import Token, find_token
-from training.run import atomic
+from training.run import atomic, download
 
 FLAG = "--trust-authority"
 _AGREED = "TRAINING_TRUSTED_AUTHORITY"  # tells the processes that this one starts
@@ -25,15 +25,10 @@ def host_of(authority: str) -> str:
     return urlparse(authority).netloc.lower()
 
 
-def is_on_this_machine(authority: str) -> bool:
-    """True if a token sent there stays on this machine."""
-    return urlparse(authority).hostname in ("127.0.0.1", "::1", "localhost")
-
-
 def is_trusted(authority: str) -> bool:
     """True if this machine's user has agreed to send a token there."""
     host = host_of(authority)
-    if is_on_this_machine(authority) or os.environ.get(_AGREED) == host:
+    if download.is_local(authority) or os.environ.get(_AGREED) == host:
         return True
     known = atomic.read_json(_path())
     return isinstance(known, dict) and host in known

@@ -5,7 +5,6 @@ import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from urllib.parse import urlparse
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from calculator.errors import InputError
 from training.access.causes import AccessRefusedError, Cause
 from training.access.tokens import Token
+from training.run import download
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 ANSWER_SECONDS = 10.0
@@ -69,9 +69,7 @@ class Hub:
     """
 
     def __init__(self, endpoint: str, remember_seconds: float = REMEMBER_SECONDS) -> None:
-        parts = urlparse(endpoint)
-        here = parts.hostname in ("127.0.0.1", "::1", "localhost")
-        if not parts.netloc or not (parts.scheme == "https" or (parts.scheme == "http" and here)):
+        if not download.is_private(endpoint):
             rule = "must be an https address, or http on this machine: tokens travel there"
             raise InputError("hub", endpoint, rule)
         self.endpoint, self.remember_seconds = endpoint.rstrip("/"), remember_seconds

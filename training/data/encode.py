@@ -27,6 +27,7 @@ from training.data.shards import (
 )
 from training.pictures.codes import CodeModel
 from training.run.recipes import RECIPES, DataSettings, find_recipe
+from training.run.status import first_line
 from training.shapes.samples import draw_sample
 
 SAFE_LABEL = "UNLIKELY"
@@ -135,7 +136,7 @@ def read_source(source: str, skip: int = 0, pixels: int = 32) -> Iterator[dict[s
     try:
         dataset = load_dataset(source, split="train", streaming=True).skip(skip)
     except (OSError, ValueError) as error:
-        rule = f"must be `shapes` or a data set ({str(error).splitlines()[0]})"
+        rule = f"must be `shapes` or a data set ({first_line(error)})"
         raise InputError("source", source, rule) from error
     for raw in dataset.cast_column("image", ImageFeature(decode=False)):
         content = raw["image"]["bytes"] or Path(raw["image"]["path"]).read_bytes()

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
+from training.run.status import first_line
+
 LARGEST_GROUP = 2**28  # bytes of a row group once unpacked; 100,000 pictures are 230 MB
 MOST_ROWS = 2**20  # of a shard
 ROWS_AT_ONCE = 256
@@ -103,7 +105,7 @@ def read_samples(
                     yield from _read_group(file, number, start, first_row, form, omitted)
                 start += group.num_rows
     except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
-        raise ShardError(_first_line(error)) from error
+        raise ShardError(first_line(error)[:200]) from error
 
 
 def _check_columns(schema: pa.Schema, columns: dict[str, Kinds]) -> None:
@@ -160,8 +162,3 @@ def decode(content: bytes, longest: int) -> str | None:
     except UnicodeDecodeError as error:
         is_cut = len(content) == longest and error.start > longest - 4
         return content[: error.start].decode() if is_cut else None
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -22,6 +22,7 @@ from training.data.reading import Format, Omissions, Sample, ShardError, read_sa
 from training.data.sources import DOWN, Source, find_source
 from training.data.texts import SENTENCES_COUNT, Texts, write_sentences
 from training.run.recipes import OWN_DATA, LanguageSettings, Recipe
+from training.run.status import first_line
 
 Batch = dict[str, torch.Tensor]
 Result = TypeVar("Result")
@@ -179,8 +180,7 @@ class SampleStream(Iterator[Batch]):
                 if self.closed.is_set():
                     raise
                 if not told:
-                    reason = (str(error).splitlines() or [type(error).__name__])[0]
-                    self._say(f"the data do not come ({reason}): waiting for their host")
+                    self._say(f"the data do not come ({first_line(error)}): waiting for their host")
                     told = True
                 self.closed.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)

@@ -9,8 +9,9 @@ from functools import partial
 from training.doctor import clock, hardware, line, services, software
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict
-from training.doctor.setup import Setup, first_line
+from training.doctor.setup import Setup
 from training.run.runfile import RunFile
+from training.run.status import first_line
 
 SECONDS = 20.0  # for all checks that wait for others
 # Recipes that a run may have as they are.

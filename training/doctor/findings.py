@@ -1,6 +1,6 @@
 """The doctor's checks, and its findings."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -66,25 +66,13 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as `--json` prints it."""
-        return {
-            "point": self.point.value,
-            "title": POINTS[self.point].title,
-            "verdict": self.verdict.value,
-            "cause": self.cause,
-            "fix": self.fix,
-            "passes": self.passes,
-        }
+        return asdict(self) | {"title": POINTS[self.point].title}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Finding":
         """Restore a finding from the output of `to_json`."""
-        return cls(
-            PointName(value["point"]),
-            Verdict(value["verdict"]),
-            value["cause"],
-            value["fix"],
-            value["passes"],
-        )
+        known = {name: value[name] for name in ("cause", "fix", "passes")}
+        return cls(PointName(value["point"]), Verdict(value["verdict"]), **known)
 
 
 class NotFitError(Exception):

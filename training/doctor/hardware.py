@@ -12,9 +12,10 @@ from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.units import format_bytes
 from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
-from training.doctor.setup import Setup, first_line
+from training.doctor.setup import Setup
 from training.doctor.software import install_command
 from training.run.recipes import LanguageSettings
+from training.run.status import first_line
 from training.volunteer import fitting
 from training.volunteer.precision import Precision, choose_precision
 

@@ -13,7 +13,8 @@ from training.doctor import clock
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.hardware import is_in_use
-from training.doctor.setup import Setup, first_line
+from training.doctor.setup import Setup
+from training.run.status import first_line
 
 if TYPE_CHECKING:
     from hivemind.p2p import P2P, PeerID

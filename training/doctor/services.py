@@ -10,8 +10,9 @@ from urllib.parse import urljoin, urlparse
 from training.doctor import clock
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
-from training.doctor.setup import Setup, first_line
+from training.doctor.setup import Setup
 from training.run.recipes import OWN_DATA, LanguageSettings
+from training.run.status import first_line
 
 ANSWER_SECONDS = 8.0
 LARGEST_ANSWER = 1024 * 1024

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from training.run.recipes import Recipe
 from training.run.runfile import RunFile
+from training.run.status import first_line
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,3 @@ def _why_not(name: str) -> str:
     except Exception as error:  # a broken build raises whatever it likes
         return f"{type(error).__name__}: {first_line(error)}"
     return ""
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type if it has no text."""
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

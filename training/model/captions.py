@@ -7,6 +7,7 @@ import torch
 
 from calculator.errors import InputError
 from training.run.recipes import ModelSettings
+from training.run.status import first_line
 from training.shapes.samples import WORDS
 
 
@@ -75,7 +76,7 @@ def find_tokenizer(name: str) -> Any:
     try:
         return AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
-        rule = f"must be a Hugging Face tokenizer ({str(error).splitlines()[0]})"
+        rule = f"must be a Hugging Face tokenizer ({first_line(error)})"
         raise InputError("tokenizer", name, rule) from error
 
 

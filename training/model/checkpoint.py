@@ -31,6 +31,7 @@ from calculator.errors import InputError
 from training.model.build import make_model, parse_config
 from training.run import atomic, download
 from training.run.live import CheckpointEntry, LiveFolder
+from training.run.status import first_line
 
 KEPT = 3  # a newcomer needs the newest; two more are for whoever is downloading right now
 LARGEST_FILE = 2**50  # bytes: weights are in one file
@@ -197,7 +198,7 @@ def load(folder: Path | str) -> PreTrainedModel:
     try:
         config, weights = (hf_hub_download(str(folder), name) for name in (CONFIG, WEIGHTS))
     except ValueError as error:  # a name that the Hub cannot have
-        raise CheckpointError(f"{folder} is no model: {str(error).splitlines()[0]}") from error
+        raise CheckpointError(f"{folder} is no model: {first_line(error)}") from error
     return load_files(Path(weights), Path(config))
 
 
@@ -239,7 +240,7 @@ def read(weights: Path, config: PreTrainedConfig) -> PreTrainedModel:
         state = {name: tensor.float() for name, tensor in load_file(weights).items()}
         state |= {name: state[source] for name, source in tied.items()}
     except SafetensorError as error:
-        raise CheckpointError(f"{weights} is no model: {str(error).splitlines()[0]}") from error
+        raise CheckpointError(f"{weights} is no model: {first_line(error)}") from error
     if tied or list(model.buffers()):  # buffers that no file has, such as angles of positions
         model = make_model(config)
     model.load_state_dict(state, strict=True, assign=not tied)

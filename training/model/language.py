@@ -21,6 +21,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from calculator.errors import InputError
 from training.model.captions import find_tokenizer
 from training.run.recipes import GenerationSettings, LanguageSettings, Recipe
+from training.run.status import first_line
 from training.shapes import grammar
 
 MOST_TOKENS = 2**20  # of a vocabulary, and of a sequence: what is above is no model
@@ -50,7 +51,7 @@ def make_config(values: Mapping[str, Any]) -> PreTrainedConfig:
     try:
         config: PreTrainedConfig = AutoConfig.for_model(**kept)
     except Exception as error:  # each type's configuration raises errors of its own
-        rule = f"must describe a {model_type} ({(str(error).splitlines() or [''])[0]})"
+        rule = f"must describe a {model_type} ({first_line(error)})"
         raise InputError("config", model_type, rule) from error
     size = getattr(config, "vocab_size", 0)
     if not 1 <= size <= MOST_TOKENS:
@@ -68,7 +69,7 @@ def make_model(config: PreTrainedConfig) -> PreTrainedModel:
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     except Exception as error:  # each type's model raises errors of its own
-        rule = f"must describe a {config.model_type} ({(str(error).splitlines() or [''])[0]})"
+        rule = f"must describe a {config.model_type} ({first_line(error)})"
         raise InputError("config", config.model_type, rule) from error
     return model
 

@@ -18,7 +18,7 @@ from training.access.grants import public_key_text
 from training.authority.command import DEFAULT_PORT
 from training.authority.keys import read_key
 from training.monitor.live_page import SITE, LivePage
-from training.run import atomic, status
+from training.run import atomic, download, status
 from training.run.live import LiveFolder
 from training.run.patience import told
 from training.run.runfile import RunFile
@@ -26,7 +26,6 @@ from training.run.supervisor import COMMAND, Worker, supervise
 
 NEWS_SECONDS = 30.0  # between two lines on how far the run is
 LOOK_SECONDS = 0.5
-LOCAL = ("127.0.0.1", "localhost", "::1")
 # The site's copy says where the code comes from.
 NOTEBOOKS = [folder / "notebooks" / "join.ipynb" for folder in (SITE, SITE.with_name("docs"))]
 
@@ -101,8 +100,8 @@ def _make_workers(run: RunFile, options: HostOptions) -> dict[str, Worker]:
 
 def _authority_port(run: RunFile) -> int:
     """The port to listen on: an address elsewhere is that of a proxy before this machine."""
-    address = urlparse(run.authority)
-    return address.port or DEFAULT_PORT if address.hostname in LOCAL else DEFAULT_PORT
+    port = urlparse(run.authority).port if download.is_local(run.authority) else None
+    return port or DEFAULT_PORT
 
 
 def _watch(
@@ -150,7 +149,7 @@ def make_run_file(run: RunFile, told: dict[str, Any], folder: Path) -> RunFile:
     """
     run = replace(run, initial_peers=run.initial_peers or tuple(told["addresses"]))
     exchange = told.get("exchange", "")
-    if exchange and not run.exchange and urlparse(exchange).hostname in LOCAL:
+    if exchange and not run.exchange and download.is_local(exchange):
         run = replace(run, exchange=exchange)
     if run.authority and not run.authority_key:
         run = replace(run, authority_key=public_key_text(read_key(folder / "authority")))
@@ -178,7 +177,7 @@ def warnings(run: RunFile) -> list[str]:
     if not any(f"/{kind}" in one for one in run.initial_peers for kind in ("ip4", "ip6", "dns")):
         if not has_local_steps:
             found.append("no address of this machine is known: name one with --announce")
-        elif not run.exchange or urlparse(run.exchange).hostname in LOCAL:
+        elif not run.exchange or download.is_local(run.exchange):
             found.append("volunteers elsewhere need `exchange`, the https address of this host")
     elif all("/127.0.0.1/" in one or "/::1/" in one for one in run.initial_peers):
         found.append("only this machine is named: for others, give --announce an address of yours")

@@ -18,6 +18,7 @@ from training.monitor import model_card
 from training.run import download
 from training.run.live import CheckpointEntry, LiveFolder
 from training.run.runfile import RunFile
+from training.run.status import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def upload(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:
         raise PublishError(_explain(run.checkpoints, error)) from error
     except Exception as error:  # of its HTTP library, another one in every other version
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-        raise PublishError(f"{run.checkpoints}: {_first_line(cause)}") from error
+        raise PublishError(f"{run.checkpoints}: {first_line(cause)}") from error
     return hf_hub_url(run.checkpoints, WEIGHTS, revision=commit.oid, endpoint=api.endpoint)
 
 
@@ -157,12 +158,7 @@ def _explain(repository: str, error: HfHubHTTPError) -> str:
     if status in _REFUSALS:
         token = "the token may not write there" if get_token() else "there is no token"
         return f"{repository}: the Hub refuses ({status}): {token}; HF_TOKEN must hold one that may"
-    return f"{repository}: the Hub answers {status}: {_first_line(error)}"
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    return f"{repository}: the Hub answers {status}: {first_line(error)}"
 
 
 def _loss(loss: float) -> str:

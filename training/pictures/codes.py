@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from calculator.errors import InputError
+from training.run.status import first_line
 
 if TYPE_CHECKING:  # it takes seconds to import, and most who import this draw nothing
     from diffusers import VQModel
@@ -50,7 +51,7 @@ class CodeModel:
                 )
                 return cls(model, device)
             except (OSError, ValueError) as error:
-                reasons.append(str(error).splitlines()[0])
+                reasons.append(first_line(error))
         raise InputError("codes", source, f"must be a diffusers VQModel ({reasons[0]})")
 
     @property

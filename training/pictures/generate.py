@@ -19,6 +19,7 @@ from training.pictures import sampling
 from training.pictures.codes import CodeModel
 from training.run import atomic, download
 from training.run.recipes import RECIPES, GenerationSettings, Recipe, find_recipe
+from training.run.status import first_line
 
 _SHOWN_SIDE = 128  # pixels: smaller pictures are magnified up to it, to be looked at
 
@@ -178,7 +179,7 @@ def load_model(checkpoint: str) -> PreTrainedModel:
     except (OSError, CheckpointError) as error:
         rule = (
             "must be a folder, file or Hub name of a checkpoint, or a live folder or its address "
-            f"({str(error).splitlines()[0]})"
+            f"({first_line(error)})"
         )
         raise InputError("checkpoint", checkpoint, rule) from error
     torch.nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")

@@ -15,6 +15,7 @@ from torch.nn import functional
 from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
 
 from calculator.errors import InputError
+from training.run.status import first_line
 
 SHAPES_FOLDER = Path(__file__).parents[1] / "shapes" / "scorer"
 _BATCH = 64
@@ -44,7 +45,7 @@ class Scorer:
             tokenizer = AutoTokenizer.from_pretrained(folder)
             images = AutoImageProcessor.from_pretrained(folder, backend="pil")
         except (OSError, ValueError) as error:
-            rule = f"must be a CLIP model of transformers ({str(error).splitlines()[0]})"
+            rule = f"must be a CLIP model of transformers ({first_line(error)})"
             raise InputError("scorer", source, rule) from error
         return cls(model.float().to(device), tokenizer, images)
 

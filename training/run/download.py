@@ -37,6 +37,16 @@ def is_web(address: str) -> bool:
         return False
 
 
+def is_local(address: str) -> bool:
+    """True for an address of this machine."""
+    return urlsplit(address).hostname in ("127.0.0.1", "::1", "localhost")
+
+
+def is_private(address: str) -> bool:
+    """True if no one can listen in on the way to an address."""
+    return is_web(address) and (urlsplit(address).scheme == "https" or is_local(address))
+
+
 def read(address: str, largest: int) -> bytes:
     """The content at an http(s) address, of at most `largest` bytes.
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, fields, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 from urllib.request import urlopen
 
 from calculator.errors import InputError, unknown_name
@@ -232,11 +231,7 @@ def _is_web(address: str) -> bool:
 
 def _is_private(address: str) -> bool:
     """True if no one can listen in on the way to an address."""
-    if not _is_web(address):
-        return False
-    parts = urlparse(address)
-    on_this_machine = parts.hostname in ("127.0.0.1", "::1", "localhost")
-    return parts.scheme == "https" or on_this_machine
+    return _is_web(address) and download.is_private(address)
 
 
 def _is_folder(address: str) -> bool:

@@ -115,6 +115,12 @@ class StatusBoard:
 _BRIEF = (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING, Stage.HANDING_IN)
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type if it has no text."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
 def write(folder: Path, status: dict[str, Any]) -> None:
     """Replace the `status.json` of a peer's folder, with this process' id and the time."""
     atomic.write_json(folder / "status.json", status | {"pid": os.getpid(), "time": time.time()})
