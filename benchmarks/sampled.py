@@ -6,6 +6,7 @@ times -10: the worst case for a sample, since their records are good until then.
 measures all updates, or those alone that it must.
 """
 
+import itertools
 import random
 import tempfile
 import time
@@ -111,7 +112,9 @@ def train(way: str, rounds: int) -> Outcome:
         swarm = Swarm("benchmark", layout, store, {identities[0]}, rate)
         hasty = replace(settings, seconds=1e-9, quorum=1, grace=0.0, longest=0.0)
         judge = Timed(held, random.Random(SEED))
-        host = Host(swarm, store, first.copy(), hasty, clock=itertools.count().__next__, judge=judge)
+        host = Host(
+            swarm, store, first.copy(), hasty, clock=itertools.count().__next__, judge=judge
+        )
         peers: list[Any] = []
         for place, (learner, key) in enumerate(zip(learners, keys, strict=True)):
             rest = (learner.compute, key, recipe.optimizer.max_gradient_norm)

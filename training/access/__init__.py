@@ -3,6 +3,7 @@
     grants      what the authority signs for a peer's key: `Grant`, `verify`
     causes      why somebody is not let in, and what to do about it
     tokens      where a volunteer's Hugging Face token comes from
+    envelope    a signed file, the one form of what peers sign for others
     signatures  of a peer's key, and the proof that whoever asks holds it
     client      asking the authority
     membership  a peer's own access: on file, renewed before it expires

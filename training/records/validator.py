@@ -4,6 +4,7 @@ A peer asks it of what others want it to store and of what others answer, so tha
 breaks a rule is kept by nobody. It signs what this peer writes, hivemind's own records as well.
 """
 
+import hashlib
 import logging
 import math
 import multiprocessing
@@ -19,16 +20,16 @@ from hivemind.dht.validation import DHTRecord, RecordValidatorBase
 from hivemind.utils import MSGPackSerializer, get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 
-from training.access import grants
+from training.access import envelope, grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.records.envelope import Envelope, is_signed, open_value, seal
 from training.records.kinds import AVERAGERS, LONGEST_SECONDS, Kind, kinds_of
-from training.records.owners import BanList, identity_of, peer_id_of, public_key_of, tag_of
+from training.records.owners import BanList, identity_of, peer_id_of, tag_of
 
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 16 * 1024  # of a record, its subkey and signature included
+_KIND = "record"
 CLOCK_SECONDS = 5.0  # the peers' clocks agree within 3
 
 _refused = multiprocessing.Value("q", 0)  # shared with the DHT's process
@@ -73,30 +74,24 @@ class RecordValidator(RecordValidatorBase):
 
     def sign_value(self, record: DHTRecord) -> bytes:
         """Seal a record of ours; another's stays as it is, and is refused."""
-        value: bytes = record.value
-        kind = self._kinds.get(record.key)
+        kind, value = self._kinds.get(record.key), bytes(record.value)
         if kind is None or _subkey(record) != (self._tag if kind.tagged else self._identity):
             return value
-        return seal(record, self._key, not kind.tagged, self._own_access())
+        fields = {"place": _place(record)}
+        if self._membership is not None:
+            admission = self._membership.read()
+            fields["access"] = admission.grant.to_bytes().decode() if admission is not None else ""
+        return envelope.seal(_KIND, fields, value, self._key)
 
     def strip_value(self, record: DHTRecord) -> bytes:
         """The value in a valid record, for the application."""
-        value: bytes = record.value
-        kind = self._kinds.get(record.key)
-        return self._open(value, kind).payload if kind is not None else value
+        if record.key not in self._kinds:
+            return bytes(record.value)
+        return envelope.open_file(_KIND, record.value, MOST_BYTES).body
 
     def merge_with(self, other: RecordValidatorBase) -> bool:
         """Stand in for the validators that hivemind's tracker adds."""
         return isinstance(other, RSASignatureValidator | SchemaValidator)
-
-    def _open(self, value: bytes, kind: Kind) -> Envelope:
-        return open_value(value, not kind.tagged, self._membership is not None)
-
-    def _own_access(self) -> bytes | None:
-        if self._membership is None:
-            return None
-        admission = self._membership.read()
-        return admission.grant.to_bytes() if admission is not None else b""
 
     def _check(self, record: DHTRecord) -> None:
         """Raises an error of some kind, mostly a ValueError, when a record does not hold."""
@@ -109,19 +104,20 @@ class RecordValidator(RecordValidatorBase):
         ahead = float(record.expiration_time) - get_dht_time()
         if not (math.isfinite(ahead) and ahead <= kind.seconds + CLOCK_SECONDS):
             raise ValueError(f"a {kind.name} that expires in {ahead:.0f} s")
-        envelope, subkey = self._open(record.value, kind), _subkey(record)
-        public_key = public_key_of(subkey) if envelope.owner is None else envelope.owner
-        owner = peer_id_of(tag_of(public_key))
+        file, subkey = envelope.open_file(_KIND, record.value, MOST_BYTES), _subkey(record)
+        access, owner = file.fields.pop("access", None), file.signer
+        if file.fields != {"place": _place(record)}:
+            raise ValueError(f"a {kind.name} that was sealed for another place")
+        if kind.tagged and (not isinstance(subkey, bytes) or peer_id_of(subkey) != owner):
+            raise ValueError("a subkey that is not its owner's tag")
         if not kind.tagged and subkey != identity_of(owner):
             raise ValueError("a subkey that is not its owner's identity")
         if self._bans is not None and self._bans.is_banned(owner):
             raise ValueError("its owner is banned")
-        if not is_signed(record, envelope, public_key):
-            raise ValueError(f"a {kind.name} that its owner did not sign")
-        self._check_access(envelope, public_key)
-        kind.check(MSGPackSerializer.loads(envelope.payload), owner)
+        self._check_access(access, owner)
+        kind.check(MSGPackSerializer.loads(file.body), owner)
 
-    def _check_access(self, envelope: Envelope, public_key: str) -> None:
+    def _check_access(self, access: object, owner: str) -> None:
         """See that the owner has or just had access.
 
         Raises:
@@ -130,10 +126,10 @@ class RecordValidator(RecordValidatorBase):
         if self._membership is None:
             return
         admission = self._membership.read()
-        if admission is None or envelope.access is None:
+        if admission is None or not isinstance(access, str):
             raise GrantError("nobody has access yet")
-        grant = grants.parse(envelope.access)
-        if grant.peer_public_key != public_key:
+        grant = grants.parse(access.encode())
+        if grant.peer_id != owner:
             raise GrantError("made for another peer's key")
         # what was written before its end may be told until the record itself expires
         grants.check(grant, admission.authority_key, self._run, time.time() - LONGEST_SECONDS)
@@ -160,6 +156,12 @@ def _keep_valid_entries(self: DHTProtocol, key: bytes, dictionary: DictionaryDHT
             if not self._validate_record(key, subkey_bytes, value, expiration_time):
                 del dictionary[subkey]
     return True
+
+
+def _place(record: DHTRecord) -> str:
+    """A sum over all of a record but its value, which a value is sealed for."""
+    content = MSGPackSerializer.dumps([record.key, record.subkey, record.expiration_time])
+    return hashlib.sha256(content).hexdigest()
 
 
 def _subkey(record: DHTRecord) -> object:

@@ -6,11 +6,12 @@ from collections.abc import Collection
 from dataclasses import asdict, astuple, dataclass
 from functools import partial
 
+from training.access import envelope
+from training.access.envelope import FileError
 from training.access.signatures import PeerKey
 from training.run.recipes import MOST_PAYLOADS
-from training.sparse import envelope, payload
+from training.sparse import payload
 from training.sparse.codec import decode
-from training.sparse.envelope import FileError
 from training.sparse.layout import Layout
 from training.sparse.payload import Payload, PayloadError, Round
 from training.sparse.shared import Contribution, SharedState

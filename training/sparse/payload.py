@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from training.access import envelope
+from training.access.envelope import FileError, SignedFile
 from training.access.signatures import PeerKey
-from training.sparse import envelope
 from training.sparse.codec import Update, UpdateError, decode
-from training.sparse.envelope import FileError, SignedFile
 from training.sparse.layout import Layout
 from training.sparse.store import is_digest
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from training.access import envelope
 from training.access.signatures import PeerKey
 from training.run.live import PeerState
 from training.run.milestones import Milestone
-from training.sparse import envelope
 from training.sparse.payload import MOST
 
 MOST_BYTES = envelope.OVERHEAD_BYTES

@@ -1,5 +1,5 @@
 // @ts-check
-/* Signed files: a header in JSON, a signature over it, a body; see training/sparse/envelope.py. */
+/* Signed files: a header in JSON, a signature over it, a body; see training/access/envelope.py. */
 
 import { isSigned, joined, peerIdOf, readKey, sign, textOf } from "./identity.js";
 import { sha256 } from "./shared.js";

@@ -199,7 +199,7 @@ def test_no_byte_of_a_record_can_be_changed(name: str, place: int, byte: int, pa
     before = content[place % len(content)]
     content[place % len(content)] = byte
     changed = replace(record, **{part: bytes(content)})
-    if before != byte and _decodes_differently(part, record, changed):
+    if before != byte:
         assert not CHECK.validate(changed)
 
 
@@ -207,14 +207,6 @@ def test_no_byte_of_a_record_can_be_changed(name: str, place: int, byte: int, pa
 def stored(name: str) -> DHTRecord:
     """One record for all examples."""
     return ours(name)
-
-
-def _decodes_differently(part: str, record: DHTRecord, changed: DHTRecord) -> bool:
-    """Base 64 leaves some bits of its last digit unused: the signature may read the same."""
-    if part != "value":
-        return True
-    tail = changed.value.rfind(b"[signature:")
-    return bytes(changed.value[:tail]) != bytes(record.value[:tail]) or tail < 0
 
 
 @given(name=st.sampled_from(list(KINDS)), value=anything)

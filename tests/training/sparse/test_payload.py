@@ -1,4 +1,4 @@
-"""training/sparse/payload.py and envelope.py: signed files, and what is none."""
+"""training/sparse/payload.py and access/envelope.py: signed files, and what is none."""
 
 import math
 from typing import Any
@@ -9,9 +9,10 @@ from hivemind.utils.crypto import RSAPrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.sparse import envelope, payload
+from training.access import envelope
+from training.access.envelope import FileError
+from training.sparse import payload
 from training.sparse.codec import decode, encode
-from training.sparse.envelope import FileError
 from training.sparse.layout import Layout
 from training.sparse.payload import PayloadError, Round
 

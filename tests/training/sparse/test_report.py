@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
-from training.sparse import envelope, report
+from training.access import envelope
+from training.sparse import report
 from training.sparse.report import Report, ReportError
 
 REPORT = Report(

@@ -10,7 +10,8 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 from torch.nn import functional
 
-from training.sparse import catching_up, closing, envelope, payload
+from training.access import envelope
+from training.sparse import catching_up, closing, payload
 from training.sparse.catching_up import follow, join
 from training.sparse.closing import Closing, ClosingError, DivergedError, Swarm
 from training.sparse.codec import Update, decode, encode

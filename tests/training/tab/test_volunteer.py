@@ -12,11 +12,12 @@ from hivemind.utils.crypto import RSAPrivateKey
 from tests.training.sparse.rounds import make_swarm
 from tests.training.tab.scripts import ask
 from tests.training.tab.test_learning import random_model
+from training.access import envelope
 from training.access.grants import peer_id_of
 from training.optimizer.lamb import parameter_groups
 from training.pictures.in_page import shape_of
 from training.run.recipes import REHEARSAL
-from training.sparse import catching_up, envelope, payload, report, shared
+from training.sparse import catching_up, payload, report, shared
 from training.sparse.codec import UpdateError, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.shared import Contribution, SharedState, flatten

@@ -4,7 +4,7 @@ r"""Signed files: a short header in JSON, a signature over it, and a body of byt
 
 The two lengths are little-endian. The header says what the file is, whose it is (the public key)
 and the SHA-256 of the body, so that the signature covers all of it. A file of one kind is never
-valid as another.
+valid as another. A record of the hash table is one too (`records.validator`).
 """
 
 import hashlib
