@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from training.run.supervisor import COMMAND, Worker
+from training.run.patience import Silence, processor_seconds
+from training.run.supervisor import COMMAND, WORK_SECONDS, Worker
 
 NURSERY = Path(__file__).with_name("nursery.py")
 MEMBER = Path(__file__).with_name("member.py")
@@ -69,6 +70,7 @@ class Fork(Worker):
         assert pid is not None
         self.process = _Forked(pid)
         self.started_at = time.monotonic()
+        self._silence = Silence(functools.partial(processor_seconds, pid), WORK_SECONDS)
 
 
 class CommandFork(Fork):

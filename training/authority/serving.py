@@ -5,11 +5,11 @@ import logging
 import os
 import socket
 import sys
-import threading
-import time
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from calculator.errors import InputError
 from training.access.grants import public_key_text
@@ -18,10 +18,11 @@ from training.authority.books import Books
 from training.authority.hub import DEFAULT_ENDPOINT, Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service
-from training.run import status
+from training.run import status, supervisor
 from training.run.runfile import RunFile
 
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 5, 86_400
+MOST_AT_ONCE = 200  # connections
 
 
 def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
@@ -42,29 +43,42 @@ def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
     key = read_key(folder)
     admissions = Admissions(policy, key, Books(folder), hub)
     _start_logging()
-    config = uvicorn.Config(
-        make_service(admissions),
-        log_config=None,
-        access_log=False,  # it would show what a visitor writes into an address
-        server_header=False,
-        limit_concurrency=200,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=5,
-        ssl_certfile=options.certificate,
-        ssl_keyfile=options.certificate_key,
-    )
     listener = listen(options.host, options.port)
     port = listener.getsockname()[1]
     scheme = "https" if options.certificate else "http"
     address = f"{scheme}://{options.host}:{port}"
     _introduce(run, policy, address, public_key_text(key))
-    server = uvicorn.Server(config)
-    _end_with_the_supervisor(server)
+    server = make_server(
+        make_service(admissions),
+        MOST_AT_ONCE,
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.certificate_key,
+    )
+
+    def stop() -> None:
+        server.should_exit = True
+
+    supervisor.stop_without_supervisor(stop)
     told = {"started": True, "address": address, "lifetime": options.lifetime}
     status.write(folder, told)
     with listener:
         server.run(sockets=[listener])
     return 0
+
+
+def make_server(service: ASGIApp, most_at_once: int, **options: Any) -> uvicorn.Server:
+    """A server that logs nothing, since it would show what a visitor writes into an address."""
+    config = uvicorn.Config(
+        service,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=most_at_once,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=5,
+        **options,
+    )
+    return uvicorn.Server(config)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -99,17 +113,3 @@ def _start_logging() -> None:
     logging.basicConfig(level=logging.INFO, format=form, force=True)
     for library in ("httpx", "httpcore", "uvicorn", "asyncio"):
         logging.getLogger(library).setLevel(logging.WARNING)
-
-
-def _end_with_the_supervisor(server: uvicorn.Server) -> None:
-    """Exit when the process that supervises this one, if any, is gone."""
-    parent = os.environ.get("TRAINING_SUPERVISOR")
-    if parent != str(os.getppid()):
-        return
-
-    def watch() -> None:
-        while os.getppid() == int(parent):
-            time.sleep(1.0)
-        server.should_exit = True
-
-    threading.Thread(target=watch, daemon=True).start()

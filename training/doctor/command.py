@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -17,11 +18,12 @@ from training.doctor.examination import JOINABLE, examine, examine_machine, name
 from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
 from training.doctor.setup import Setup
 from training.run import supervisor
-from training.run.patience import told
+from training.run.patience import Silence, processor_seconds, told
 from training.run.runfile import RunFile
 
 CHECKING = "doctor: checking this machine and the run"
-LONGEST_SECONDS = 120.0  # imports on a slow disk included
+LONGEST_SECONDS = 120.0  # without any progress
+LOOK_SECONDS, WORK_SECONDS = 0.5, 0.2  # between two looks; of processor time that are progress
 COLOURS = {Verdict.FINE: "32", Verdict.WARNING: "33", Verdict.PROBLEM: "31"}
 MARGIN = 26  # columns before a finding's text
 
@@ -108,7 +110,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     with told(CHECKING):
         findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
-        print("doctor: this machine was too busy to answer; joining without it", flush=True)
+        print("doctor: it gave no answer; joining without it", flush=True)
         return []
     ill = [finding for finding in findings if finding.verdict is not Verdict.FINE]
     print(f"doctor: {_summary(findings)}", flush=True)
@@ -137,16 +139,22 @@ def _place(options: argparse.Namespace, folder: Path) -> list[str]:
 
 def _ask(arguments: list[str]) -> list[Finding] | None:
     """The findings of a doctor in another process, which frees its imports when it ends."""
+    command = [*supervisor.COMMAND, "doctor", *arguments, "--json"]
+    nothing, output = subprocess.DEVNULL, subprocess.PIPE
     try:
-        answer = subprocess.run(
-            [*supervisor.COMMAND, "doctor", *arguments, "--json"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=LONGEST_SECONDS,
-            check=False,
-        )
-        report = json.loads(answer.stdout)
+        with subprocess.Popen(command, stdin=nothing, stdout=output, stderr=nothing) as doctor:
+            report = json.loads(_await_answer(doctor))
         return [Finding.from_json(value) for value in report["findings"]]
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _await_answer(doctor: subprocess.Popen[bytes]) -> bytes:
+    """All that a doctor says, however long it computes; nothing where it has come to a halt."""
+    silence = Silence(partial(processor_seconds, doctor.pid), WORK_SECONDS)
+    while True:
+        try:
+            return doctor.communicate(timeout=LOOK_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            if silence.seconds() > LONGEST_SECONDS:
+                doctor.kill()

@@ -10,10 +10,12 @@ from training.doctor import clock, hardware, line, services, software
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict
 from training.doctor.setup import Setup
+from training.run.patience import Silence
 from training.run.runfile import RunFile
 from training.run.status import first_line
 
-SECONDS = 20.0  # for all checks that wait for others
+SECONDS = 20.0  # for all checks that wait for others, from when nothing is computed any more
+LOOK_SECONDS, WORK_SECONDS = 0.05, 0.2  # between two looks; of processor time that are progress
 # Recipes that a run may have as they are.
 JOINABLE = ("paper", "paper-local", "language", "sparse", "rehearsal")
 _OF_MACHINE = (
@@ -121,9 +123,9 @@ def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding
     threads = [threading.Thread(target=run, args=(check,), daemon=True) for check in checks]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + seconds
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    silence = Silence(time.process_time, WORK_SECONDS)
+    while any(thread.is_alive() for thread in threads) and silence.seconds() < seconds:
+        time.sleep(LOOK_SECONDS)
     done = dict(found)
     findings = [finding for check in checks for finding in done.get(check, [])]
     cause = f"no answer within {seconds:.0f} s"

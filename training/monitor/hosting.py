@@ -174,13 +174,14 @@ def _tags(cell: dict[str, Any]) -> list[str]:
 def warnings(run: RunFile) -> list[str]:
     """Sentences on what volunteers elsewhere would miss in a run file."""
     found, has_local_steps = [], run.get_recipe().sparse is not None
+    is_here = all("/127.0.0.1/" in one or "/::1/" in one for one in run.initial_peers)
     if not any(f"/{kind}" in one for one in run.initial_peers for kind in ("ip4", "ip6", "dns")):
         if not has_local_steps:
             found.append("no address of this machine is known: name one with --announce")
         elif not run.exchange or download.is_local(run.exchange):
             found.append("volunteers elsewhere need `exchange`, the https address of this host")
-    elif all("/127.0.0.1/" in one or "/::1/" in one for one in run.initial_peers):
+    elif is_here:
         found.append("only this machine is named: for others, give --announce an address of yours")
-    if not run.live and not has_local_steps:
+    if not (run.live or has_local_steps or is_here):
         found.append("the run file names no `live`: newcomers get the weights from peers alone")
     return found

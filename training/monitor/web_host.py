@@ -2,10 +2,9 @@
 
 import threading
 
-import uvicorn
 from starlette.types import ASGIApp
 
-from training.authority.serving import listen
+from training.authority.serving import listen, make_server
 
 MOST_AT_ONCE = 500  # connections; an upload takes as much memory as its file has bytes
 CLOSING_SECONDS = 10.0
@@ -27,16 +26,7 @@ class WebHost:
         host = EVERYWHERE.get(host, host)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self._listener.getsockname()[1]}"
-        config = uvicorn.Config(
-            service,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            limit_concurrency=MOST_AT_ONCE,
-            timeout_keep_alive=5,
-            timeout_graceful_shutdown=5,
-        )
-        self._server = uvicorn.Server(config)
+        self._server = make_server(service, MOST_AT_ONCE)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
         )

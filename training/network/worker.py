@@ -27,7 +27,7 @@ def run(work: Callable[[threading.Event], None], folder: Path) -> None:
     _start_logging(folder)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
-    supervisor.stop_without_supervisor(stop)
+    supervisor.stop_without_supervisor(stop.set)
     code = _do(work, stop)
     logging.shutdown()
     sys.stdout.flush()

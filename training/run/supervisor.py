@@ -13,10 +13,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from training.run import status
+from training.run.patience import Silence, processor_seconds
 
 START_SECONDS = 90.0  # of a start without any progress
 WORK_SECONDS = 1.0  # of processor time that are progress
@@ -56,7 +58,7 @@ class Worker:
         self.environment = dict(environment or {})
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
-        self._progress = (0.0, 0.0)  # processor seconds at the last progress, and when it was
+        self._silence: Silence | None = None
 
     def start(self) -> None:
         """Start the process."""
@@ -75,7 +77,7 @@ class Worker:
                 env=environment,
             )
         self.started_at = time.monotonic()
-        self._progress = (0.0, self.started_at)
+        self._silence = Silence(partial(processor_seconds, self.process.pid), WORK_SECONDS)
 
     @property
     def exit_code(self) -> int | None:
@@ -94,26 +96,13 @@ class Worker:
 
         On a busy machine a start takes as long as it takes; one that hangs computes nothing.
         """
-        if self.exit_code is not None or self.has_started:
+        if self._silence is None or self.exit_code is not None or self.has_started:
             return False
-        now, seconds = time.monotonic(), self._processor_seconds()
-        if abs(seconds - self._progress[0]) >= WORK_SECONDS:
-            self._progress = seconds, now
-        silent = now - max(self._progress[1], self.started_at)
+        silent = self._silence.seconds()
         told = status.read(self.folder)
         if self.process and told.get("pid") == self.process.pid:
             silent = min(silent, time.time() - float(told.get("time", 0.0)))
         return silent > START_SECONDS
-
-    def _processor_seconds(self) -> float:
-        """Processor time of the process so far."""
-        import psutil  # here, so that the doctor starts where packages are missing
-
-        try:
-            times = psutil.Process(self.process.pid).cpu_times() if self.process else None
-        except psutil.Error:
-            return 0.0
-        return times.user + times.system if times else 0.0
 
     def stop(self, seconds: float = GOODBYE_SECONDS) -> None:
         """Ask the process to end, wait, and end whatever is left."""
@@ -195,8 +184,8 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def stop_without_supervisor(stop: threading.Event) -> None:
-    """In a worker: set `stop` when the supervisor is gone, and end everything if that hangs."""
+def stop_without_supervisor(stop: Callable[[], object]) -> None:
+    """In a worker: call `stop` when the supervisor is gone, and end everything if that hangs."""
     supervisor = os.environ.get("TRAINING_SUPERVISOR")
     if supervisor is None:
         return
@@ -204,7 +193,7 @@ def stop_without_supervisor(stop: threading.Event) -> None:
     def watch() -> None:
         while os.getppid() == int(supervisor):
             time.sleep(1.0)
-        stop.set()
+        stop()
         time.sleep(GOODBYE_SECONDS)
         os.killpg(0, signal.SIGKILL)
 

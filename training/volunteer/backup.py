@@ -22,22 +22,13 @@ class Backup:
 
 def save(path: Path, backup: Backup) -> None:
     """Write a backup to disk at once; a crash leaves the one before."""
-    content = {
-        "epoch": backup.state.epoch,
-        "optimizer_metadata": backup.state.optimizer_metadata,
-        "tensors": backup.state.tensors,
-        "stream": backup.stream,
-    }
-    with atomic.replacing(path) as temporary:
-        torch.save(content, temporary)
+    save_memory(path, vars(backup.state) | {"stream": backup.stream})
 
 
 def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
     """Read the backup; None where there is none, or it is broken or of another model."""
-    if not path.exists():
-        return None
+    content = load_memory(path)
     try:
-        content = torch.load(path, weights_only=True)
         state = TrainingState(
             int(content["epoch"]), list(content["optimizer_metadata"]), list(content["tensors"])
         )
@@ -50,7 +41,7 @@ def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
 
 
 def save_memory(path: Path, memory: Mapping[str, Any]) -> None:
-    """Write at once what a volunteer with local steps goes on with."""
+    """Write at once what a volunteer goes on with."""
     with atomic.replacing(path) as temporary:
         torch.save(dict(memory), temporary)
 

@@ -1,6 +1,7 @@
 import argparse
 import io
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,21 @@ def test_a_doctor_that_fails_does_not_keep_anybody_from_joining(
     monkeypatch.setattr(command.supervisor, "COMMAND", ("false",))
     assert command.before_join(OPTIONS, Path("folder")) == []
     assert "joining without it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_doctor_on_a_busy_machine_is_waited_for_while_it_computes(
+    monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    """The limit was two minutes by the clock, however little of a processor there was."""
+    monkeypatch.setattr(command, "LONGEST_SECONDS", 4.0)
+    body = "time.process_time()" if works else "time.sleep(0.1)"
+    program = f"import time\nend = time.monotonic() + 9\nwhile time.monotonic() < end: {body}"
+    answer = json.dumps({"findings": [AWAY.to_json()]})
+    monkeypatch.setattr(
+        command.supervisor, "COMMAND", (sys.executable, "-c", f"{program}\nprint({answer!r})")
+    )
+    assert command._ask([]) == ([AWAY] if works else None)
 
 
 def test_doctor_and_join_look_at_the_same_place() -> None:

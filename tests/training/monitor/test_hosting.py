@@ -99,7 +99,7 @@ def test_the_notebook_for_volunteers_writes_the_run_file_that_its_form_names() -
     ("run", "rule"),
     [
         (RunFile("a", "tiny", (ADDRESS,)), "newcomers get the weights from peers alone"),
-        (RunFile("a", "tiny", ("/ip4/127.0.0.1/tcp/1/p2p/Qm1",), live="."), "only this machine"),
+        (RunFile("a", "tiny", ("/ip4/127.0.0.1/tcp/1/p2p/Qm1",)), "only this machine"),
         (RunFile("a", "tiny", live="."), "name one with --announce"),
         (RunFile("a", "sparse"), "need `exchange`"),
         (RunFile("a", "sparse", exchange="http://127.0.0.1:8450"), "need `exchange`"),

@@ -74,8 +74,8 @@ def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
     worker.start()
     try:
         assert worker.process is not None
-        worker.started_at -= supervisor.START_SECONDS + 1
-        worker._progress = (0.0, worker.started_at)
+        assert worker._silence is not None
+        worker._silence._since -= supervisor.START_SECONDS + 1
         assert worker.hangs
         pid = worker.process.pid
         monkeypatch.setattr(os, "getpid", lambda: pid)
