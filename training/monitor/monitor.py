@@ -58,8 +58,9 @@ class MonitorOptions:
 
 
 def say(sentence: str) -> None:
-    """Write a sentence to the terminal at once."""
-    print(sentence, flush=True)
+    """Write a sentence to the terminal at once, or to a log on a disk that has no room for it."""
+    with contextlib.suppress(OSError):
+        print(sentence, flush=True)
 
 
 @contextlib.contextmanager
@@ -94,6 +95,7 @@ class Monitor(abc.ABC):
         begun = atomic.read_json(self._begun_path)
         self._begun: dict[str, float] = begun if isinstance(begun, dict) else {}
         self._last_line: ProgressLine | None = None
+        self._unwritten: list[ProgressLine] = []
         self._checkpoint_step = max((e.step for e in self.live.read_checkpoints()), default=0)
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None
@@ -129,6 +131,7 @@ class Monitor(abc.ABC):
     def finish(self, stop: threading.Event) -> None:
         """End the run: the last reports, a last checkpoint, and the page becomes an archive."""
         self._hear_last(stop)
+        self._write_lines()
         if self._job is not None:
             self._job.result()
         if self.step > self._checkpoint_step:
@@ -157,12 +160,19 @@ class Monitor(abc.ABC):
         status_file.write(self.options.folder, content | {"training": training} | further)
 
     def write(self, line: ProgressLine) -> None:
-        """Write a step to the live data and the terminal."""
-        self.live.append(line)
+        """Write a step to the live data and the terminal; where the disk is full, with the next."""
+        self._unwritten.append(line)
+        self._write_lines()
         self.step, self.samples = line.step, self.samples + line.samples
         self.note_beginning("steps")
         self._last_line = line
-        print(in_words(line), flush=True)
+        say(in_words(line))
+
+    def _write_lines(self) -> None:
+        with going_on("writing a step"):
+            while self._unwritten:
+                self.live.append(self._unwritten[0])
+                del self._unwritten[0]
 
     def note_beginning(self, of: str) -> None:
         """Remember when something began, by the clock: it goes on over a restart."""

@@ -213,7 +213,7 @@ class RoundsMonitor(Monitor):
         )
         for peer, why in closed.left_out.items():
             who = closed.reports[peer].name if peer in closed.reports else peer
-            print(f"left out: the update of {who}: {why}", flush=True)
+            say(f"left out: the update of {who}: {why}")
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""

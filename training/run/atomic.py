@@ -1,5 +1,6 @@
 """Files that are either the old or the new ones, whatever happens in between."""
 
+import errno
 import hashlib
 import json
 import os
@@ -92,10 +93,19 @@ class AppendOnlyLines:
         self._drop_incomplete_line()
 
     def append(self, value: dict[str, Any]) -> None:
-        """Add one line and wait until the disk has it; NaN and infinity raise ValueError."""
+        """Add one line and wait until the disk has it; NaN and infinity raise ValueError.
+
+        Raises:
+            OSError: the disk has no room for all of it; then none of it is there.
+        """
         line = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        content = f"{line}\n".encode()
         with self.path.open("ab", buffering=0) as file:
-            file.write((line + "\n").encode())
+            before = file.tell()
+            written = file.write(content)
+            if written < len(content):
+                file.truncate(before)
+                raise OSError(errno.ENOSPC, "there is no room for a line")
             os.fsync(file.fileno())
 
     def read(self) -> list[dict[str, Any]]:

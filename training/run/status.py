@@ -1,5 +1,6 @@
 """A volunteer's activity in plain words, in the terminal and in `status.json`."""
 
+import contextlib
 import os
 import sys
 import time
@@ -95,7 +96,8 @@ class StatusBoard:
     def show(self) -> None:
         """Write the status to the file and, if it changed enough to be news, to the stream."""
         status = self.status
-        write(self.folder, asdict(status) | {"stage": status.stage.name.lower()})
+        with contextlib.suppress(OSError):  # a disk that is full now may have room later
+            write(self.folder, asdict(status) | {"stage": status.stage.name.lower()})
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[K{status.in_words()}")
             self._stream.flush()

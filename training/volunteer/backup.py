@@ -1,7 +1,7 @@
 """A volunteer's own copy of the training state: to come back with, or to go back to."""
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ import torch
 
 from training.averaging.state import TrainingState
 from training.run import atomic
+from training.run.status import first_line
+
+Say = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,9 @@ class Backup:
     stream: dict[str, Any]
 
 
-def save(path: Path, backup: Backup) -> None:
+def save(path: Path, backup: Backup, say: Say = print) -> None:
     """Write a backup to disk at once; a crash leaves the one before."""
-    save_memory(path, vars(backup.state) | {"stream": backup.stream})
+    save_memory(path, vars(backup.state) | {"stream": backup.stream}, say)
 
 
 def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
@@ -40,10 +43,17 @@ def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
         return None
 
 
-def save_memory(path: Path, memory: Mapping[str, Any]) -> None:
-    """Write at once what a volunteer goes on with."""
-    with atomic.replacing(path) as temporary:
-        torch.save(dict(memory), temporary)
+def save_memory(path: Path, memory: Mapping[str, Any], say: Say = print) -> None:
+    """Write at once what a volunteer goes on with.
+
+    Args:
+        say: told when it can't be written; the one before stays, and the volunteer goes on.
+    """
+    try:
+        with atomic.replacing(path) as temporary:
+            torch.save(dict(memory), temporary)
+    except (OSError, RuntimeError) as error:  # torch's writer raises the latter
+        say(f"the backup could not be written ({first_line(error)}): the one before stays")
 
 
 def load_memory(path: Path) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Recovery:
         """Keep a copy of the present state."""
         state = self.optimizer.current_state()
         if state.is_sound(len(self.optimizer.state_averager.main_parameters)):
-            backup.save(self._path, backup.Backup(state, self.stream.state_dict()))
+            backup.save(self._path, backup.Backup(state, self.stream.state_dict()), self.say)
 
     def restore_backup(self) -> None:
         """Go on from the copy, if there is a sound one of this model."""

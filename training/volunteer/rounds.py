@@ -202,7 +202,7 @@ class RoundsVolunteer(Device):
                 self._catch_up(peer, stop)
                 self._note(peer)
                 memory = {"peer": peer.memory(), "stream": self.stream.state_dict()}
-                backup.save_memory(self._memory, memory)
+                backup.save_memory(self._memory, memory, self.board.say)
                 return False
             if status.finished:
                 return True

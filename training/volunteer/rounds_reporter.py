@@ -51,13 +51,13 @@ class RoundsReporter(Heart):
     def send(self, state: PeerState) -> None:
         """Send a report; raises StoreError when the host does not take it."""
         with self._lock:
-            self._sent = max(time.time(), self._sent + 1e-3)  # each later than the one before
+            now = max(time.time(), self._sent + 1e-3)  # each later than the one before
             loss = self.loss if self.loss is not None and math.isfinite(self.loss) else None
             told = Report(
                 name=self._name,
                 state=state.value,
                 session=self._session,
-                time=self._sent,
+                time=now,
                 number=self._number,
                 loss=loss,
                 bytes_sent=self._store.bytes_sent,
@@ -65,6 +65,7 @@ class RoundsReporter(Heart):
                 milestones=milestones.reached(),
             )
             self._store.report(report.write(self._run_name, told, self._key))
+            self._sent = now  # it was taken: a clock that was wrong leaves no trace
 
     def show(self) -> None:
         """Bring the board up to date."""

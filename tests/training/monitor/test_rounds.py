@@ -8,6 +8,7 @@ import pytest
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
+from tests.training.disk import full
 from training.data import streaming
 from training.model import checkpoint
 from training.model.build import build_model
@@ -70,3 +71,17 @@ def test_the_records_of_volunteers_outlive_the_monitor(open_monitor: Open, tmp_p
     again = open_monitor()
     assert again.judge.state()["QmLiar"]["mean"] == 0.5
     again.close()
+
+
+def test_a_step_that_found_the_disk_full_is_written_with_the_next(
+    open_monitor: Open, tmp_path: Path
+) -> None:
+    monitor = open_monitor()
+    lines = [ProgressLine(n, timestamp(n), 2.0, 16, 1.0, 1, 0, 0, 0, 0, 0) for n in (1, 2)]
+    monitor.note_beginning("steps")
+    with full(40):
+        monitor.write(lines[0])
+    assert monitor.step == 1
+    monitor.write(lines[1])
+    assert [line["step"] for line in monitor.live.progress.read()] == [1, 2]
+    monitor.close()

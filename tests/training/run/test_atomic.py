@@ -5,6 +5,7 @@ from threading import Barrier
 
 import pytest
 
+from tests.training.disk import full
 from training.run import atomic
 
 
@@ -72,6 +73,15 @@ def test_a_line_cut_by_a_crash_is_dropped_and_the_next_one_is_whole(
         {"step": 1},
         {"step": 3},
     ]
+
+
+def test_a_line_that_a_full_disk_cut_is_taken_back(tmp_path: Path) -> None:
+    lines = atomic.AppendOnlyLines(tmp_path / "progress.jsonl")
+    lines.append({"step": 1})
+    with full(lines.path.stat().st_size + 5), pytest.raises(OSError, match="no room"):
+        lines.append({"step": 2})
+    lines.append({"step": 3})
+    assert lines.read() == [{"step": 1}, {"step": 3}]
 
 
 def test_whole_lines_stay_byte_for_byte_at_a_restart(tmp_path: Path) -> None:

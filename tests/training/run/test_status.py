@@ -1,6 +1,7 @@
 import io
 from pathlib import Path
 
+from tests.training.disk import full
 from training.run import status
 from training.run.status import Stage, Status, StatusBoard
 
@@ -63,3 +64,14 @@ def test_other_programs_can_read_it(tmp_path: Path) -> None:
     board.status.stage = Stage.DOWNLOADING
     board.show()
     assert status.read(tmp_path)["stage"] == "downloading"
+
+
+def test_a_volunteer_on_a_full_disk_still_shows_what_it_does(tmp_path: Path) -> None:
+    terminal = io.StringIO()
+    board = StatusBoard(tmp_path, terminal)
+    with full(10):
+        board.show()
+    assert "starting" in terminal.getvalue()
+    assert status.read(tmp_path) == {}
+    board.show()
+    assert status.read(tmp_path)["stage"] == "starting"

@@ -5,6 +5,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.training.disk import full
 from training.averaging.state import TrainingState
 from training.volunteer import backup
 from training.volunteer.backup import Backup
@@ -36,6 +37,19 @@ def test_a_backup_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_a_broken_state_is_not_restored(tmp_path: Path, value: float) -> None:
     backup.save(tmp_path / "backup.pt", make_backup(value))
     assert backup.load(tmp_path / "backup.pt", PARAMETERS) is None
+
+
+def test_a_full_disk_leaves_the_backup_of_before(tmp_path: Path) -> None:
+    path, said = tmp_path / "backup.pt", list[str]()
+    backup.save(path, make_backup(), said.append)
+    with full(100):
+        backup.save(path, make_backup(2.0), said.append)
+    assert len(said) == 1
+    assert "could not be written" in said[0]
+    kept = backup.load(path, PARAMETERS)
+    assert kept is not None
+    assert kept.state.tensors[0].eq(1.0).all()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_backup_of_another_model_is_not_restored(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import io
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from training.access.grants import peer_id_of
 from training.data import streaming
 from training.model.build import build_model
 from training.monitor.web_host import WebHost
+from training.run.live import PeerState
 from training.run.recipes import RECIPES, TINY, SparseSettings
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
@@ -25,7 +28,7 @@ from training.sparse.host import Host
 from training.sparse.layout import Layout
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore, RefusedError, UnreachableError
-from training.volunteer import backup, rounds
+from training.volunteer import backup, rounds, rounds_reporter
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer
 
@@ -103,6 +106,20 @@ def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
     assert report.name == "ada"
     assert report.bytes_sent > 3 * run.host.swarm.layout.update_bytes
     assert "the run is over" in run.terminal.getvalue()
+
+
+def test_a_clock_that_jumped_and_came_back_makes_nobody_silent(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every report after the jump was refused, until the true time had caught up."""
+    ahead = [0.0]
+    clock = SimpleNamespace(time=lambda: time.time() + ahead[0])
+    monkeypatch.setattr(rounds_reporter, "time", clock)
+    reporter = run.volunteer.reporter
+    for ahead[0], is_taken in ((0.0, True), (3600.0, False), (0.0, True), (-3600.0, True)):
+        with nullcontext() if is_taken else pytest.raises(RefusedError, match="another time"):
+            reporter.send(PeerState.TRAINING)
+        assert reporter._sent <= time.time() + 1
 
 
 @pytest.mark.parametrize(
