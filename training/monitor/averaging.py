@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 NAME = "the monitor"
 ANSWER_SECONDS = 15.0
 LAST_REPORTS_SECONDS = 45.0  # at the end of a run, for those who were slow in its last step
+GOODBYE_SECONDS = 12.0  # of a run that ends early, for a heartbeat of each volunteer to hear of it
 
 
 class AveragingMonitor(Monitor):
@@ -152,14 +153,16 @@ class AveragingMonitor(Monitor):
         return self._refused - before
 
     def _hear_last(self, stop: threading.Event) -> None:
-        with going_on("telling the volunteers that the run is over"):
-            order = EndOrder(time=get_dht_time())
-            orders.publish(self.network.dht, self.run.name, self.network.subkey, order)
-        step, deadline = self.tally.last_step, time.monotonic() + LAST_REPORTS_SECONDS
+        order, step, began = EndOrder(time=get_dht_time()), self.tally.last_step, time.monotonic()
+        is_early = self.step < self.recipe.schedule.total_steps  # then only the order says it
         while True:
+            with going_on("telling the volunteers that the run is over"):
+                orders.publish(self.network.dht, self.run.name, self.network.subkey, order)
             with going_on("the last look"):
                 self.look()
-            if not self.tally.lacks_reports(step) or time.monotonic() > deadline:
+            seconds = time.monotonic() - began
+            waits = self.tally.lacks_reports(step) and seconds < LAST_REPORTS_SECONDS
+            if not waits and not (is_early and seconds < GOODBYE_SECONDS):
                 break
             if stop.wait(self.recipe.swarm.poll_seconds):
                 break
