@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from calculator.errors import InputError
 from training.access import grants
-from training.access.buckets import Buckets, Rate
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
+from training.access.limits import Buckets, Rate
 from training.access.signatures import is_proved
 from training.access.tokens import Token
 from training.authority.books import Books, Decision

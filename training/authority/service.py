@@ -24,9 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calculator.errors import InputError
 from training.access import grants
-from training.access.bodies import read_body
-from training.access.buckets import Buckets, Rate
 from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
+from training.access.limits import Buckets, Rate, read_body
 from training.access.tokens import Token
 from training.authority.admission import AccessRequest, Admissions, RateLimitedError
 from training.authority.books import Decision

@@ -228,12 +228,12 @@ def _round_trip(block_size: int) -> tuple[float, float]:
     """The largest error of bitsandbytes for values in [-1, 1], and half the largest gap."""
     import torch
 
-    from training.optimizer import quantisation
+    from training.optimizer import lamb
 
     values = torch.linspace(-1, 1, 4 * block_size)
-    codes = quantisation.quantise(values, signed=True, block_size=block_size)
-    restored = quantisation.dequantise(codes, signed=True, block_size=block_size)
-    gaps = quantisation.dynamic_levels(signed=True).diff()
+    codes = lamb.quantise(values, signed=True, block_size=block_size)
+    restored = lamb.dequantise(codes, signed=True, block_size=block_size)
+    gaps = lamb.dynamic_levels(signed=True).diff()
     return float((restored - values).abs().max()), float(gaps.max()) / 2
 
 

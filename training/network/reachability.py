@@ -16,7 +16,7 @@ from hivemind.dht import DHTNode
 from hivemind.p2p import P2P, P2PContext, PeerID, ServicerBase
 from hivemind.utils import get_dht_time
 
-from training.access.buckets import Buckets, Rate
+from training.access.limits import Buckets, Rate
 
 DIAL_SECONDS = 4.0
 START_SECONDS = 10.0

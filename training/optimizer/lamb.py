@@ -10,10 +10,17 @@ For each tensor w with gradient g, after all gradients together are clipped to a
 
 without bias correction; the ratio is 1 where a norm is zero.
 Source: You et al. 2020, arXiv:1904.00962, algorithm 2.
+
+States in 8 bits are bitsandbytes' block-wise dynamic quantisation, on the CPU: each block of
+elements is divided by its largest magnitude; each quotient becomes the index of the nearest of 256
+fixed levels, which lie dense around zero. Source: Dettmers et al. 2021, arXiv:2110.02861,
+sections 2 and 3. Importing this module is cheap: it does not load bitsandbytes.
 """
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,7 +28,6 @@ from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from calculator.errors import InputError
-from training.optimizer.quantisation import QuantisedTensor, dequantise, quantise
 from training.run.recipes import OptimizerSettings, Recipe, learning_rate_factor
 
 logger = logging.getLogger(__name__)
@@ -155,3 +161,39 @@ def _global_norm(gradients: list[torch.Tensor]) -> torch.Tensor:
     norms = [torch.linalg.vector_norm(gradient, dtype=torch.float32) for gradient in gradients]
     total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.cpu() for norm in norms]))
     return total
+
+
+@lru_cache(maxsize=2)
+def dynamic_levels(signed: bool) -> torch.Tensor:
+    """The 256 levels in rising order: float32 [256], in [-1, 1] or [0, 1]."""
+    from bitsandbytes.functional import create_dynamic_map
+
+    levels: torch.Tensor = create_dynamic_map(signed)
+    return levels
+
+
+@dataclass(slots=True)
+class QuantisedTensor:
+    """Codes uint8 [n] and, for each block of elements, its largest magnitude: float32 [blocks]."""
+
+    codes: torch.Tensor
+    scales: torch.Tensor
+
+
+def quantise(values: torch.Tensor, signed: bool, block_size: int) -> QuantisedTensor:
+    """Quantise a flat float32 tensor on the CPU."""
+    from bitsandbytes.functional import quantize_blockwise
+
+    levels = dynamic_levels(signed)
+    codes, state = quantize_blockwise(values, code=levels, blocksize=block_size)
+    return QuantisedTensor(codes, state.absmax)
+
+
+def dequantise(tensor: QuantisedTensor, signed: bool, block_size: int) -> torch.Tensor:
+    """The float32 values that a quantised tensor stands for: [n]."""
+    from bitsandbytes.functional import dequantize_blockwise
+
+    values: torch.Tensor = dequantize_blockwise(
+        tensor.codes, absmax=tensor.scales, code=dynamic_levels(signed), blocksize=block_size
+    )
+    return values

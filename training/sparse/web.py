@@ -30,7 +30,7 @@ from starlette.responses import (
 from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from training.access.bodies import read_body
+from training.access.limits import read_body
 from training.sparse import catching_up, payload, report
 from training.sparse.host import Host, NotTakenError
 from training.sparse.object_store import StoredFolder

@@ -12,8 +12,8 @@ import uvicorn
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import client
-from training.access.buckets import Rate
 from training.access.client import Admission
+from training.access.limits import Rate
 from training.access.signatures import prove
 from training.access.tokens import Token
 from training.authority.admission import Admissions, Policy

@@ -22,9 +22,9 @@ from tests.training.access.conftest import (
     Place,
 )
 from training.access import grants
-from training.access.buckets import Rate
 from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
 from training.access.grants import GrantError
+from training.access.limits import Rate
 from training.access.tokens import Token
 from training.authority.admission import Policy
 from training.authority.books import Decision

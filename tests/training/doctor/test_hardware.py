@@ -11,7 +11,7 @@ from tests.training.doctor.conftest import MakeSetup
 from training.doctor import hardware
 from training.doctor.findings import Verdict
 from training.network.connection import alone_in
-from training.optimizer import quantisation
+from training.optimizer import lamb
 from training.run.recipes import PAPER
 from training.volunteer import fitting
 
@@ -169,7 +169,7 @@ def test_bitsandbytes_is_tried_not_only_imported(
             "Original error: libcudart.so.13: cannot open shared object file\n"
         )
 
-    monkeypatch.setattr(quantisation, "quantise", fail)
+    monkeypatch.setattr(lamb, "quantise", fail)
     (finding,) = hardware.look_at_eight_bits(make_setup())
     assert finding.verdict is Verdict.PROBLEM
     assert "libcudart.so.13" in finding.cause
@@ -178,9 +178,7 @@ def test_bitsandbytes_is_tried_not_only_imported(
 def test_wrong_eight_bit_values_are_a_problem(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        quantisation, "dequantise", lambda tensor, **_: torch.zeros(len(tensor.codes))
-    )
+    monkeypatch.setattr(lamb, "dequantise", lambda tensor, **_: torch.zeros(len(tensor.codes)))
     (finding,) = hardware.look_at_eight_bits(make_setup())
     assert finding.verdict is Verdict.PROBLEM
     assert "errors of up to 1" in finding.cause

@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from hivemind.p2p import P2P
 
-from training.access.buckets import Buckets, Rate
+from training.access.limits import Buckets, Rate
 from training.network import reachability
 from training.network.reachability import Outcome, ReachabilityServicer, ask, knock
 

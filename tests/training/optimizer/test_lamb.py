@@ -14,16 +14,14 @@ from training.data.encode import encode
 from training.data.streaming import stream
 from training.model.build import build_model
 from training.model.transformer import TextToImageTransformer
-from training.optimizer import quantisation
+from training.optimizer import lamb
 from training.optimizer.lamb import (
     Lamb,
     build_optimizer,
     build_schedule,
-    parameter_groups,
-)
-from training.optimizer.quantisation import (
     dequantise,
     dynamic_levels,
+    parameter_groups,
     quantise,
 )
 from training.pictures.codes import CodeModel
@@ -200,7 +198,7 @@ def _values(optimizer: Lamb, weights: torch.Tensor) -> list[torch.Tensor]:
     state, block = optimizer.state[weights], optimizer.settings.block_size
     return [
         dequantise(
-            quantisation.QuantisedTensor(state[name], state[f"{name}_scales"]),
+            lamb.QuantisedTensor(state[name], state[f"{name}_scales"]),
             name == "momentum",
             block,
         )

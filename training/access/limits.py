@@ -1,8 +1,12 @@
-"""Rate limits: a bucket of tokens for each address and each user, in memory."""
+"""Limits on what strangers may send: how often, how much and how slowly."""
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 
 MOST_NAMES = 10_000  # to remember, so that memory stays bounded
 
@@ -49,3 +53,26 @@ class Buckets:
             self._filled.popitem(last=False)
         wait = 0.0 if allowed else (1 - content) / self.rate.per_second
         return Taken(wait, is_news=not allowed and not refused)
+
+
+_CLOSE = {"Connection": "close"}
+
+
+async def read_body(request: Request, most: int, seconds: float) -> bytes:
+    """The body of a request, of at most `most` bytes, which must arrive in so many seconds.
+
+    Raises:
+        HTTPException: 413, 408, or 400 where the other end has gone.
+    """
+    content = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for piece in request.stream():
+                content += piece
+                if len(content) > most:
+                    raise HTTPException(413, f"must have at most {most:,} bytes", _CLOSE)
+    except TimeoutError as error:
+        raise HTTPException(408, f"must arrive within {seconds:.0f} s", _CLOSE) from error
+    except ClientDisconnect as error:
+        raise HTTPException(400, "must arrive whole") from error
+    return bytes(content)
