@@ -81,7 +81,10 @@ def _unknown(name: str) -> InputError:
     if len(begun) == 1:
         hint = f"did you mean '{begun[0]}'? "
     elif begun and not has_size(name):
-        hint = f"say which: {', '.join(begun[-1:-6:-1])}{' ...' * (len(begun) > 5)}; "
+        # the newest first, but last those of small series with long names
+        newest = begun[::-1]
+        ordered = sorted(newest, key=lambda known: known.count("_") > 1)
+        hint = f"say which: {', '.join(ordered[:5])}{' ...' * (len(begun) > 5)}; "
     rule = "must be a name that `models` lists, a name on the Hub, or a config.json"
     return InputError("model", name, f"{hint}{rule}")
 
