@@ -28,12 +28,17 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 LIBRARIES: Final = (
     "bitsandbytes",
+    "calculator.estimate",
+    "cryptography.x509",
     "diffusers.models.autoencoders.vq_model",
+    "httpx",
     "pyarrow.parquet",
+    "pydantic",
     "scipy.optimize",
     "starlette.applications",
     "torch",
     "transformers.modeling_utils",
+    "uvicorn.server",
 )
 
 
