@@ -85,6 +85,7 @@ class Proposal:
 
 
 Try = tuple[tuple[Change, ...], Plan]
+Allowed = Callable[[Plan], bool]
 Propose = Callable[[tuple[Change, ...], Plan], Proposal | None]
 
 
@@ -121,7 +122,7 @@ def proposals_in_steps(
     memory: int,
     most: int = MOST_CHANGES,
     enough: int | None = None,
-    allowed: Callable[[Plan], bool] | None = None,
+    allowed: Allowed | None = None,
 ) -> Iterator[list[Proposal]]:
     """After each estimate, what `proposals` has found so far; the same list until there is more.
 
@@ -144,15 +145,15 @@ def proposals_in_steps(
         found = yield from _fitting(tries, propose, found, enough)
     for without in ((LENGTH, DIVISION), (DIVISION,)) if most == MOST_CHANGES else ():
         if not found:
-            tries = iter((yield from _many(architecture, plan, memory, without)))
-            found = yield from _fitting(_allowed(tries, allowed), propose, found, enough)
+            many = yield from _many(architecture, plan, memory, without, allowed)
+            found = yield from _fitting(many, propose, found, enough)
         if not found and LENGTH in without:
             tries = _allowed(_shortened(architecture, plan), allowed)
             found = yield from _fitting(tries, propose, found, enough)
     yield found
 
 
-def _allowed(tries: Iterator[Try], allowed: Callable[[Plan], bool] | None) -> Iterator[Try]:
+def _allowed(tries: Iterator[Try], allowed: Allowed | None) -> Iterator[Try]:
     """The tries whose plan is allowed, or all."""
     return tries if allowed is None else (one for one in tries if allowed(one[1]))
 
@@ -305,7 +306,11 @@ def _changed(
 
 
 def _many(
-    architecture: Architecture, plan: Plan, memory: int, without: Sequence[str]
+    architecture: Architecture,
+    plan: Plan,
+    memory: int,
+    without: Sequence[str],
+    allowed: Allowed | None,
 ) -> Generator[list[Proposal], None, list[Try]]:
     """Changes that fit together and no longer without any of them, with adapters and without.
 
@@ -320,7 +325,7 @@ def _many(
             for one in changes_for(architecture)
             if one.cost < limit and one.about not in without
         ]
-        found = yield from _smallest(architecture, known, among)
+        found = yield from _smallest(architecture, known, among, allowed)
         for one in sorted(found, key=lambda one: -one.cost):
             fewer = tuple(other for other in found if other is not one)
             changed = _after(known, fewer)
@@ -336,7 +341,7 @@ def _many(
 
 
 def _smallest(
-    architecture: Architecture, plan: Plan, among: Sequence[Change]
+    architecture: Architecture, plan: Plan, among: Sequence[Change], allowed: Allowed | None
 ) -> Generator[list[Proposal], None, tuple[Change, ...]]:
     """The changes that make a step smallest, found one by one, the most costly first.
 
@@ -349,7 +354,7 @@ def _smallest(
         beside = [one for one in found if change.goes_with(one)]
         tried = tuple(one for one in among if one is change or one in beside)
         changed = None if change in found or change.is_slow else _after(plan, tried)
-        if changed is None:
+        if changed is None or not (allowed is None or allowed(changed)):
             continue
         yield []
         with suppress(InputError):  # a combination that cannot be

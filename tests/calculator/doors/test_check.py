@@ -152,6 +152,16 @@ def test_files_of_one_run_go_together(capsys: Captured) -> None:
     assert plan["precision"] == "mixed"  # DeepSpeed keeps fp32 masters of 16-bit weights
 
 
+# needs more changes than three
+LARGE = """\
+base_model: Qwen/Qwen3-8B
+micro_batch_size: 4
+sequence_len: 4096
+optimizer: adamw_torch
+bf16: true
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "gpu"),
     [
@@ -160,12 +170,14 @@ def test_files_of_one_run_go_together(capsys: Captured) -> None:
         ("trl.yaml", "16GiB"),
         ("program.py", "12GiB"),
         ("swift.sh", "10GiB"),
+        ("large.yml", "24GiB"),
     ],
 )
 def test_the_patch_makes_the_file_fit(
     name: str, gpu: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / name).write_bytes((FILES / name).read_bytes())
+    text = LARGE if name == "large.yml" else (FILES / name).read_text("utf-8")
+    (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
     run = run_of(capsys, name, "--gpu", gpu)
     assert run["status"] == 1
