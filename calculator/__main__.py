@@ -15,7 +15,7 @@ from calculator.doors.check import add_check, beside, check
 from calculator.doors.line import NAME as LINE
 from calculator.doors.line import understood
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
-from calculator.explaining import describe_message, read_text
+from calculator.explaining import describe_message, is_message, read_text
 from calculator.named import architecture_named, origin_named
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
@@ -107,7 +107,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_model(why)
     why.add_argument(
-        "message", nargs="?", default="-", help="a file with the message; default: standard input"
+        "message",
+        nargs="?",
+        default="-",
+        help="the message, or a file with it; default: standard input",
     )
     add_plan_options(why)
     why.add_argument("--gpu", help="the card; default: one with the memory of the message")
@@ -185,6 +188,8 @@ def _parsed(words: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """The command's arguments, and options of other libraries where it takes a plan's."""
     parser = build_parser()
     arguments, others = parser.parse_known_args(words)
+    if arguments.command == "explain" and len(others) == 1 and is_message(others[0]):
+        arguments.message = others.pop()  # it stands behind options
     if others and not (hasattr(arguments, "lora") and others[0].startswith("--")):
         joined = "" if others[0].startswith("-") else " (join several values of one by commas)"
         parser.error(f"unrecognized arguments: {' '.join(others)}{joined}")

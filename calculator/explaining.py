@@ -20,14 +20,21 @@ from calculator.planner.verdict import describe_fit
 from calculator.units import format_bytes
 
 
+def is_message(text: str) -> bool:
+    """True for text that is a message, not a path."""
+    return "out of memory" in text
+
+
 def read_text(path: str) -> str:
-    """A file's text, or standard input's for ``-``.
+    """A file's text, standard input's for ``-``, or a message that stands in place of the path.
 
     Raises:
         InputError: if it cannot be read.
     """
     if path == "-":
         return sys.stdin.read(LONGEST_MESSAGE + 1)
+    if is_message(path):
+        return path
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
             return file.read(LONGEST_MESSAGE + 1)

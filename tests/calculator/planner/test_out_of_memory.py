@@ -246,6 +246,14 @@ def test_the_command_line_explains_a_message_and_ends_with_what_to_change(
     assert "Largest micro-batch" in said
 
 
+def test_a_message_may_stand_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "gpt2-s", PRESENT, "--batch-size", "64"]) == 0
+    said = capsys.readouterr().out
+    assert main(["explain", "gpt2-s", "--batch-size", "64", PRESENT]) == 0
+    assert capsys.readouterr().out == said
+    assert "GPU with 31.47 GiB" in said
+
+
 @pytest.mark.parametrize("words", ["explain gpt2-s no-such-file", "explain gpt2-s ."])
 def test_a_message_that_cannot_be_read_is_one_line(
     words: str, capsys: pytest.CaptureFixture[str]
