@@ -94,8 +94,12 @@ class Membership:
     @property
     def has_expired(self) -> bool:
         """True if we have no access now: others would reject us."""
+        return self.seconds_left() <= 0
+
+    def seconds_left(self) -> float:
+        """Seconds until our access ends; 0 where there is none."""
         admission = self.read()
-        return admission is None or admission.grant.seconds_left() <= 0
+        return admission.grant.seconds_left() if admission else 0.0
 
     def verify(self, token: bytes, peer_id: str) -> Grant:
         """Check the grant that another peer of the run shows.
@@ -129,12 +133,17 @@ class Membership:
 
 
 class Renewal:
-    """A thread that renews a peer's access in time, and says when that does not work.
+    """Holds access to a run while its block lasts: a thread renews it in time.
 
-    When the authority refuses, `refusal` is set and `stop` with it.
+    Where the authority cannot answer, access of an earlier start is used while it lasts. When it
+    refuses, `stop` is set.
 
     Args:
-        ask: gets new access. say: tells the peer's owner.
+        ask: gets new access. say: tells the peer's owner, also when renewal does not work.
+
+    Raises:
+        AccessRefusedError: at the start when there is no access to be had; at the end when its
+            renewal was refused.
     """
 
     def __init__(self, membership: Membership, ask: Ask, say: Say, stop: threading.Event) -> None:
@@ -145,30 +154,21 @@ class Renewal:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access", daemon=True)
 
-    def begin(self) -> None:
-        """Get access for the first time, and keep it in the background from then on.
-
-        Where the authority cannot answer, access of an earlier start is used while it lasts.
-
-        Raises:
-            AccessRefusedError: when there is none to be had.
-        """
+    def __enter__(self) -> Membership:
         try:
             self.membership.write(self.ask())
         except AccessRefusedError as error:
             if not error.passes or error.cause is Cause.CLOCK_OFF or self.membership.has_expired:
                 raise
             self._tell(error)
-        self._lifetime = self._seconds_left()
+        self._lifetime = self.membership.seconds_left()
         self._thread.start()
+        return self.membership
 
-    def close(self) -> None:
-        """End the renewal."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._closed.set()
-
-    def _seconds_left(self) -> float:
-        admission = self.membership.read()
-        return admission.grant.seconds_left() if admission else 0.0
+        if kind is None and self.refusal is not None:
+            raise self.refusal
 
     def _run(self) -> None:
         while not self._closed.wait(self._pause()):
@@ -181,7 +181,7 @@ class Renewal:
 
         Once access has ended there is no hurry any more.
         """
-        left = self._seconds_left()
+        left = self.membership.seconds_left()
         if self._told is None:
             return max(0.5, left - min(RENEWAL_SECONDS, self._lifetime / 2))
         return min(15.0, max(1.0, left / 4)) if left > 0 else 15.0
@@ -203,7 +203,7 @@ class Renewal:
         except Exception:
             logger.exception("the renewal of access failed; continuing")
         else:
-            self._lifetime = self._seconds_left()
+            self._lifetime = self.membership.seconds_left()
             if self._told is not None:
                 self.say("access to the run is renewed")
             self._told, self._told_expiry = None, False
@@ -225,26 +225,6 @@ class Renewal:
                 "access has ended: the others reject this peer until it is renewed. If your "
                 "connection works, tell the organizers"
             )
-
-
-@contextmanager
-def renewed(
-    membership: Membership, ask: Ask, say: Say, stop: threading.Event
-) -> Iterator[Membership]:
-    """Hold access to a run, renewed in the background.
-
-    Raises:
-        AccessRefusedError: at the start when there is no access to be had; at the end when its
-            renewal was refused, which has set `stop`.
-    """
-    renewal = Renewal(membership, ask, say, stop)
-    renewal.begin()
-    try:
-        yield membership
-    finally:
-        renewal.close()
-    if renewal.refusal is not None:
-        raise renewal.refusal
 
 
 @contextmanager
@@ -275,5 +255,5 @@ def admitted(
 
     public_key = key.get_public_key().to_bytes().decode()
     membership = Membership(folder, run.name, public_key)
-    with renewed(membership, ask or ask_authority, say, stop) as held:
+    with Renewal(membership, ask or ask_authority, say, stop) as held:
         yield held

@@ -18,7 +18,7 @@ from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
 from training.access.grants import GrantError
-from training.access.membership import Membership, admitted, renewed
+from training.access.membership import Membership, Renewal, admitted
 from training.access.tokens import find_token, provide_token
 from training.authority.keys import find_authority_folder, read_key, sign_own
 from training.run.runfile import RunFile
@@ -52,7 +52,7 @@ def test_access_is_renewed_before_it_expires(membership: Membership) -> None:
     membership.listeners.append(lambda grant: announced.append(grant.expires))
     lapses: list[bool] = []
     stop = threading.Event()
-    with renewed(membership, lambda: admission(4.0), print, stop):
+    with Renewal(membership, lambda: admission(4.0), print, stop):
 
         def has_renewed() -> bool:
             lapses.append(membership.has_expired)
@@ -104,7 +104,7 @@ def test_an_outage_is_told_and_bridged_while_access_lasts(membership: Membership
         return answer
 
     stop = threading.Event()
-    with renewed(membership, ask, said.append, stop):
+    with Renewal(membership, ask, said.append, stop):
         wait_for("all answers", lambda: not answers and len(said) >= 2)
     assert "access could not be renewed and lasts until" in said[0]
     assert "authority does not respond" in said[0]
@@ -118,10 +118,10 @@ def test_access_of_an_earlier_start_is_used_while_the_authority_is_down(
     def ask() -> Admission:
         raise AccessRefusedError(Cause.AUTHORITY_UNREACHABLE)
 
-    with pytest.raises(AccessRefusedError), renewed(membership, ask, print, threading.Event()):
+    with pytest.raises(AccessRefusedError), Renewal(membership, ask, print, threading.Event()):
         pass
     membership.write(admission(300))
-    with renewed(membership, ask, print, threading.Event()) as held:
+    with Renewal(membership, ask, print, threading.Event()) as held:
         assert not held.has_expired
 
 
@@ -136,7 +136,7 @@ def test_a_refused_renewal_ends_the_work_and_says_why(membership: Membership) ->
     stop = threading.Event()
     with (
         pytest.raises(AccessRefusedError, match="sent wrong gradients"),
-        renewed(membership, ask, print, stop),
+        Renewal(membership, ask, print, stop),
     ):
         assert stop.wait(60)
 
