@@ -94,7 +94,7 @@ def test_rounds_give_the_same_bits_in_a_tab(
         checkpoint=text_of(checkpoint),
         sizes=LAYOUT.sizes,
         rounds=[*rounds, []],
-        settings=asdict(settings),
+        settings=settings,
     )
     assert answer == [*digests, state.digest()]
 
