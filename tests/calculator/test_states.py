@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from calculator.catalog import MODELS
+from calculator.catalog import MODELS, find_model
 from calculator.parameters import count_parameters, parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
-from calculator.states import paged_bytes, state_bytes, statics
+from calculator.states import paged_bytes, state_bytes, statics, update_bytes
 from calculator.tensors import ParameterTensor
 
 MATRIX = [ParameterTensor("matrix", (1024, 1024))]
@@ -74,6 +74,42 @@ def test_offload_leaves_weights_and_gradients_on_the_gpu_and_moves_both(
     masters = 4 * NUMBERS if precision == "mixed" else 0
     assert there.ram_optimizer == here.optimizer - masters
     assert (here.to_ram, here.to_gpu) == (0, 0)
+
+
+def test_each_of_several_equal_tensors_is_moved() -> None:
+    moved = statics([ParameterTensor("matrix", (1024, 3), copies=5)], 0, plan(offload="optimizer"))
+    assert (moved.to_ram, moved.to_gpu) == (5 * 4 * 1024 * 3, 5 * 4 * 1024 * 3)
+
+
+def test_a_gradient_scaler_keeps_its_scale_and_a_counter() -> None:
+    # torch/amp/grad_scaler.py: `_scale` and `_growth_tracker`, each in a block of 512 bytes
+    autocast = {"precision": "amp", "format": "fp16"}
+    scaled, plain = (
+        statics(MATRIX, 0, plan(**autocast, gradient_scaler=on)).optimizer for on in (True, False)
+    )
+    assert scaled - plain == 2 * 512
+
+
+@pytest.mark.parametrize(("update", "copies"), [("foreach", 3), ("loop", 1)])
+def test_an_update_sums_all_gradients_first_or_each_before_its_weight(
+    update: str, copies: int
+) -> None:
+    # a norm's weights beside the shares of tensor parallelism: DTensor's partial gradients
+    norms = [ParameterTensor(name, (1024,), is_summed=True) for name in ("first", "second", "last")]
+    tensors = [*norms, ParameterTensor("share", (1024, 1024), is_split=True)]
+    options = {"optimizer": "sgd", "update": update, "tensor_parallel": 2}
+    for more, gpus in ({"gpus": 2}, copies * 4 * 1024), ({"gpus": 4, "data_parallel": "fsdp"}, 0):
+        summed = resolve(find_model("meta-llama/Llama-3.2-1B"), Plan(**options, **more))
+        assert update_bytes(tensors, summed) == gpus
+
+
+def test_a_weight_that_no_loss_reaches_has_a_master_and_a_frozen_one_has_none() -> None:
+    # the optimizer gets what asks for a gradient, whether one arrives or not
+    frozen, idle = ParameterTensor("frozen", (1024,), trained=False), 4 * 1024
+    one = [*MATRIX, frozen]
+    two = [*one, ParameterTensor("idle", (1024,), trained=False, idle=True)]
+    options = plan(precision="mixed", freeze="embeddings")
+    assert statics(two, 0, options).optimizer - statics(one, 0, options).optimizer == idle
 
 
 def test_8_bit_states_of_the_run_take_a_quarter_of_the_32_bit_ones() -> None:

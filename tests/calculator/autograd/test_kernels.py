@@ -11,7 +11,9 @@ from calculator.autograd.scratch import (
     efficient_output_scratch,
     efficient_scratch,
     embedding_scratch,
+    flash_width,
     like_kernels,
+    rows_scratch,
     tile_of,
 )
 from calculator.autograd.sizes import Size, constant, number_of
@@ -127,6 +129,20 @@ def test_the_efficient_kernels_backward_has_sums_and_tiles(
 def test_the_efficient_kernel_adds_up_wide_outputs_in_32_bits(width: int, made: int) -> None:
     two, three, many, wide = (constant(number) for number in (2, 3, 200, width))
     assert bytes_of(efficient_output_scratch(two, three, many, (wide, wide))) == made
+
+
+@pytest.mark.parametrize(
+    ("width", "kernel"),
+    [(32, 32), (33, 64), (96, 96), (97, 128), (128, 128), (129, 192), (193, 256)],
+)
+def test_flash_attention_rounds_up_the_width_of_heads(width: int, kernel: int) -> None:
+    # flash_api.cpp, head_size_rounded: a multiple of 32 up to 128, and of 64 above it
+    assert bytes_of(flash_width(constant(width))) == kernel
+
+
+def test_rows_are_added_where_they_came_from_by_four_lists_of_places() -> None:
+    # Indexing.cu, index_put_with_sort_kernel: linear_index, sorted_indices, range, orig_indices
+    assert bytes_of(rows_scratch(constant(100))) == 4 * 1024
 
 
 @pytest.mark.parametrize(

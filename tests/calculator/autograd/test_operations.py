@@ -8,7 +8,15 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32, DType
 from calculator.autograd.graph import Parameter, Tensor, Weight
 from calculator.autograd.mode import Mode
-from calculator.autograd.sizes import Shape, ShapeError, Size, elements_of, size
+from calculator.autograd.sizes import (
+    Shape,
+    ShapeError,
+    Size,
+    constant,
+    elements_of,
+    number_of,
+    size,
+)
 from calculator.autograd.tape import Tape
 from calculator.parts import Part
 from tests.calculator.living import living_as
@@ -67,6 +75,52 @@ def test_an_operation_keeps_what_its_derivative_needs(name: str) -> None:
     del x
     assert living_as(t.ledger, Part.ACTIVATIONS) == kept
     del y
+
+
+def of(t: Tape, *numbers: int) -> Tensor:
+    return made(t, tuple(map(constant, numbers)))
+
+
+def matrix(t: Tape, *numbers: int) -> Weight:
+    return weight(t, *map(constant, numbers))
+
+
+# torch/utils/flop_counter.py: a product of (b, m, k) and (b, k, n) has 2 b m k n FLOPs, attention's
+# two have 4 b h q k d
+PRODUCTS: dict[str, tuple[Callable[[Tape], Tensor], int]] = {
+    "linear": (lambda t: op.linear(of(t, 2, 3, 5), matrix(t, 7, 5)), 2 * 2 * 3 * 5 * 7),
+    "conv1d": (
+        lambda t: op.conv1d(of(t, 2, 3, 5), matrix(t, 5, 7), matrix(t, 7)),
+        2 * 2 * 3 * 5 * 7,
+    ),
+    "matmul": (lambda t: op.matmul(of(t, 2, 3, 5), of(t, 2, 5, 7)), 2 * 2 * 3 * 5 * 7),
+    "baddbmm": (
+        lambda t: op.biased_matmul(of(t, 2, 3, 7), of(t, 2, 3, 5), of(t, 2, 5, 7)),
+        2 * 2 * 3 * 5 * 7,
+    ),
+    "folded": (
+        lambda t: op.folded(matrix(t, 2, 3, 7), of(t, 2, 3, 5), of(t, 2, 5, 7), constant(1)),
+        2 * 2 * 3 * 5 * 7,
+    ),
+    "flash attention": (
+        lambda t: op.flash_attention(of(t, 2, 3, 5, 7), of(t, 2, 3, 11, 7), of(t, 2, 3, 11, 7)),
+        4 * 2 * 3 * 5 * 11 * 7,
+    ),
+    "efficient attention": (
+        lambda t: op.efficient_attention(
+            of(t, 2, 3, 5, 7), of(t, 2, 3, 11, 7), of(t, 2, 3, 11, 7), constant(32)
+        ),
+        4 * 2 * 3 * 5 * 11 * 7,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_has_the_flops_that_pytorch_counts(name: str) -> None:
+    operation, flops = PRODUCTS[name]
+    t = tape()
+    operation(t)
+    assert [number_of(product[0], {}) for _, product in t.ledger.products] == [flops]
 
 
 WRONG: dict[str, Callable[[Tape], object]] = {
