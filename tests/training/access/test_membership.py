@@ -1,14 +1,18 @@
 """A peer's access on file: renewed in time, kept through an outage, given up when refused."""
 
+import asyncio
 import io
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.utils import ValueWithExpiration
 from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
@@ -17,10 +21,13 @@ from tests.training.processes import wait_for
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
-from training.access.grants import GrantError
+from training.access.grants import Grant, GrantError
 from training.access.membership import Membership, Renewal, admitted
 from training.access.tokens import find_token, provide_token
 from training.authority.keys import find_authority_folder, read_key, sign_own
+from training.records import directory
+from training.records.directory import EXPIRATION_SECONDS, PAUSE_SECONDS, Directory, announce
+from training.records.owners import BanList, contributor_of, tag_of
 from training.run.runfile import RunFile
 
 KEY = Ed25519PrivateKey.generate()
@@ -206,3 +213,119 @@ def test_a_token_typed_at_the_prompt_is_kept_for_the_processes_started(
 def test_the_stored_token_is_found(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{ALICE}\n")
     assert find_token().reveal() == ALICE
+
+
+PEER_ID = grants.peer_id_of(PEER)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Table:
+    """A hash table with one list of grants, which counts who looks."""
+
+    def __init__(self, *listed: Grant) -> None:
+        self.listed, self.looks, self.is_slow, self.sent = listed, 0, False, {}  # type: ignore[var-annotated]
+
+    async def answer(self) -> object:
+        if self.is_slow:
+            raise TimeoutError
+        end = time.time() + 60
+        given = {
+            tag_of(grant.peer_public_key): ValueWithExpiration(grant.to_bytes(), end)
+            for grant in self.listed
+        }
+        return ValueWithExpiration(given, end)
+
+    def get(self, key: str, *, latest: bool, return_future: bool) -> object:
+        assert (key, latest, return_future) == ("our-run_access", True, True)
+        self.looks += 1
+        return self.answer()
+
+    def store(self, **sent: object) -> None:
+        self.sent = sent
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(directory, "time", clock)
+    return clock
+
+
+def known(table: Any, membership: Membership | None, folder: Path) -> Callable[[], Grant | None]:
+    list_of_grants = Directory(table, membership, BanList(folder))
+    return lambda: asyncio.run(list_of_grants.find(PEER_ID))
+
+
+def test_a_peers_grant_is_looked_up_once(
+    membership: Membership, tmp_path: Path, clock: Clock
+) -> None:
+    membership.write(admission(60.0))
+    table = Table(admission(60.0).grant)
+    find = known(table, membership, tmp_path)
+    found = find()
+    assert found is not None
+    assert found.peer_id == PEER_ID
+    clock.now = 100.0
+    assert (find(), table.looks) == (found, 1)
+    BanList(tmp_path).write([contributor_of(PEER_ID)])
+    with pytest.raises(GrantError, match="banned"):
+        find()
+
+
+def test_where_there_is_no_authority_nobody_needs_a_grant(tmp_path: Path) -> None:
+    table = Table()
+    assert known(table, None, tmp_path)() is None
+    assert table.looks == 0
+
+
+def test_strangers_make_nobody_search_without_end(
+    membership: Membership, tmp_path: Path, clock: Clock
+) -> None:
+    membership.write(admission(60.0))
+    forged = grants.issue(Ed25519PrivateKey.generate(), "our-run", "x", PEER, 2**31)
+    table = Table(forged)
+    find = known(table, membership, tmp_path)
+    for clock.now, looks in ((0.0, 1), (PAUSE_SECONDS / 2, 1), (PAUSE_SECONDS, 2)):
+        with pytest.raises(GrantError, match="announced no grant"):
+            find()
+        assert table.looks == looks
+    clock.now, table.is_slow = 2 * PAUSE_SECONDS, True
+    with pytest.raises(GrantError, match="announced no grant"):
+        find()
+    clock.now, table.is_slow, table.listed = 3 * PAUSE_SECONDS, False, (admission(60.0).grant,)
+    assert find() is not None
+
+
+def test_after_the_end_of_a_grant_the_next_one_is_looked_up(
+    membership: Membership, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    membership.write(admission(60.0))
+    table = Table(admission(30.0).grant)
+    find = known(table, membership, tmp_path)
+    first = find()
+    later = time.time() + 40
+    monkeypatch.setattr(grants.time, "time", lambda: later)
+    clock.now, table.listed = 40.0, (admission(10.0).grant,)
+    second = find()
+    assert first is not None
+    assert second is not None
+    assert second.expires > first.expires
+
+
+@pytest.mark.parametrize("lifetime", [60.0, 10 * EXPIRATION_SECONDS])
+def test_a_grant_is_announced_to_its_end_but_not_for_long(lifetime: float) -> None:
+    table: Any = Table()
+    grant = admission(lifetime).grant
+    announce(table, tag_of(PEER), grant)
+    left = table.sent["expiration_time"] - time.time()
+    assert min(lifetime, EXPIRATION_SECONDS) - 30 < left <= min(lifetime, EXPIRATION_SECONDS)
+    assert table.sent["return_future"]
+    assert grants.parse(table.sent["value"]) == grant
+    assert (table.sent["key"], table.sent["subkey"]) == ("our-run_access", tag_of(PEER))

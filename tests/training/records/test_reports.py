@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PHandlerError
 from hivemind.utils import MSGPackSerializer, get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,7 @@ from tests.training.records.sealing import subkey_of
 from training.access.grants import GrantError
 from training.network.traffic import Traffic
 from training.records import reports
-from training.records.owners import contributor_id
+from training.records.owners import contributor_id, peer_id_of
 from training.records.reports import MOST_STEPS, RECENT_STEPS, StepReport
 from training.run.live import PeerState
 from training.volunteer.contribution import TOLD_SECONDS, Contribution
@@ -101,6 +102,74 @@ def test_in_a_run_with_an_authority_a_report_needs_access() -> None:
     assert box.answer(letter(report(), b"grant"), "member") == ""
     assert "another peer" in box.answer(letter(report(), b"grant"), "stranger")
     assert list(box.newest) == ["member"]
+
+
+def test_emptying_the_box_takes_what_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere: Any = None
+    monkeypatch.setattr(reports, "_box", None)
+    assert asyncio.run(reports._empty(nowhere, nowhere)) == {}  # nobody serves yet
+    monkeypatch.setattr(reports, "_box", box := Box(None))
+    box.answer(letter(report()))
+    assert list(asyncio.run(reports._empty(nowhere, nowhere))) == ["a-peer"]
+    assert asyncio.run(reports._empty(nowhere, nowhere)) == {}
+
+
+MONITOR, GUEST = (peer_id_of(subkey_of(key)) for key in (OURS, THEIRS))
+
+
+@pytest.mark.parametrize(
+    ("monitors", "answers", "taken"),
+    [
+        ([MONITOR], [b""], True),
+        ([MONITOR], [b"too many reports"], False),
+        ([MONITOR], [P2PHandlerError("no such handler")], False),
+        ([MONITOR], [TimeoutError()], False),
+        ([MONITOR, MONITOR], [b"refused", b""], True),  # one of them has it
+        (["no identity"], [], False),
+        ([GUEST], [], False),  # nobody reports to itself
+    ],
+)
+def test_a_report_is_handed_in_where_a_monitor_has_nothing_against_it(
+    monitors: list[str], answers: list[Any], taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = iter(answers)
+
+    async def hand_in(_request: BytesValue, timeout: float) -> BytesValue:
+        if isinstance(answer := next(given), Exception):
+            raise answer
+        return BytesValue(value=answer)
+
+    stub = SimpleNamespace(rpc_hand_in=hand_in)
+    monkeypatch.setattr(reports.ReportServicer, "get_stub", lambda *_: stub)
+    node: Any = SimpleNamespace(p2p=None, peer_id=GUEST)
+    handed: Any = reports._hand_in(None, node, tuple(monitors), b"")  # type: ignore[arg-type]
+    assert asyncio.run(handed) is taken
+    assert list(given) == []
+
+
+class Unadmitted:
+    """A volunteer whose access has expired."""
+
+    @property
+    def token(self) -> bytes:
+        raise GrantError("expired")
+
+
+@pytest.mark.parametrize(
+    ("membership", "token"),
+    [(None, b""), (SimpleNamespace(token=b"grant"), b"grant"), (Unadmitted(), b"")],
+)
+def test_a_report_goes_to_the_monitors_with_our_access(membership: Any, token: bytes) -> None:
+    def run(call: Any, return_future: bool) -> Any:
+        assert return_future  # nobody waits for the monitor
+        return call
+
+    dht: Any = SimpleNamespace(run_coroutine=run)
+    sent = report()
+    call: Any = reports.hand_in(dht, ["a", "b"], reports.parse(sent), membership)
+    shown, content = MSGPackSerializer.loads(call.keywords["content"])
+    assert (call.keywords["monitors"], shown) == (("a", "b"), token)
+    assert MSGPackSerializer.loads(content) == sent
 
 
 @given(st.binary(max_size=200) | st.builds(letter, st.none() | st.integers(0, 99) | st.text()))

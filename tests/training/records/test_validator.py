@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.protocol import DHTProtocol
 from hivemind.dht.routing import DHTID
 from hivemind.dht.schema import SchemaValidator
+from hivemind.dht.storage import DictionaryDHTValue
 from hivemind.dht.validation import CompositeValidator, DHTRecord
 from hivemind.optim.progress_tracker import TrainingProgressSchema
 from hivemind.utils import ValueWithExpiration, get_dht_time
@@ -34,12 +36,28 @@ from tests.training.records.sealing import (
     subkey_of,
 )
 from training.access import grants
+from training.access.client import Admission
+from training.access.membership import Membership
 from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
 from training.records.kinds import LONGEST_SECONDS, Progress
-from training.records.orders import RollbackOrder
+from training.records.orders import (
+    END_SECONDS,
+    EXPIRATION_SECONDS,
+    BanOrder,
+    EndOrder,
+    RollbackOrder,
+    find,
+    publish,
+)
 from training.records.owners import BanList, contributor_id, entries, peer_id_of
-from training.records.validator import CLOCK_SECONDS, MOST_BYTES, RecordValidator
+from training.records.validator import (
+    CLOCK_SECONDS,
+    MOST_BYTES,
+    RecordValidator,
+    drop_invalid_entries,
+    refused_records,
+)
 
 OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
 CHECK = RecordValidator(RUN, RSAPrivateKey())
@@ -144,11 +162,157 @@ def test_large_records_are_refused() -> None:
     assert not CHECK.validate(ours("_orders", value=huge))
 
 
-@pytest.mark.parametrize("name", ["", "_other", "_metrics", "_grad_averager.0b2", "_averager.0b"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "_other", "_metrics", "_grad_averager.0b2", f"_grad_averager.0b1{0:012b}", "_averager.0b"],
+)
 def test_keys_that_the_run_does_not_have_are_refused(name: str) -> None:
     record = make_record(name, TAG, b"anything")
     forger = RSASignatureValidator(OURS)
     assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
+
+
+def test_only_what_is_ours_is_sealed() -> None:
+    record = make_record("_progress", TAG, progress(OURS))
+    for other in (
+        replace(record, subkey=serialize(subkey_of(THEIRS))),
+        make_record("_grad_averager.0b", TAG, True),  # an identity's
+        make_record("_other", TAG, 1),
+    ):
+        assert RecordValidator(RUN, OURS).sign_value(other) == other.value
+
+
+def test_each_refused_record_is_counted_once() -> None:
+    before = refused_records()
+    for _ in range(3):
+        CHECK.validate(make_record("_other", TAG, 1))
+    CHECK.validate(ours("_end"))
+    assert refused_records() == before + 3
+
+
+def test_an_entry_that_does_not_hold_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DHTProtocol, "_validate_dictionary", None)
+    drop_invalid_entries()
+    protocol: Any = SimpleNamespace(
+        serializer=DHTProtocol.serializer,
+        _validate_record=lambda *parts: CHECK.validate(DHTRecord(*parts)),
+    )
+    record, found = ours("_progress"), DictionaryDHTValue()
+    for subkey in (TAG, subkey_of(THEIRS)):  # the same value under both
+        found.store(subkey, record.value, record.expiration_time)
+    assert DHTProtocol._validate_dictionary(protocol, record.key, found)
+    assert [subkey for subkey, _ in found.items()] == [TAG]
+
+
+AUTHORITY = Ed25519PrivateKey.generate()
+
+
+def member(key: RSAPrivateKey, *, lifetime: float = 60.0, **changes: Any) -> Any:
+    """Access as a peer reads it: its own, another's, or one that does not hold."""
+    values = {"authority": AUTHORITY, "run": RUN, "peer": key} | changes
+    public_key = values["peer"].get_public_key().to_bytes().decode()
+    expires = int(get_dht_time() + lifetime)
+    grant = grants.issue(values["authority"], values["run"], "alice", public_key, expires)
+    admission = Admission(grant, grants.public_key_text(AUTHORITY))
+    return SimpleNamespace(read=lambda: admission)
+
+
+def written(name: str, key: RSAPrivateKey, membership: Any, **changes: Any) -> DHTRecord:
+    record = replace(make_record(name, KINDS[name][0], KINDS[name][1]()), **changes)
+    return replace(record, value=RecordValidator(RUN, key, membership).sign_value(record))
+
+
+@every_kind
+def test_in_a_run_with_an_authority_a_record_shows_its_owners_access(
+    name: str, tmp_path: Path
+) -> None:
+    check = RecordValidator(RUN, THEIRS, member(THEIRS))
+    record = written(name, OURS, member(OURS))
+    assert check.validate(record)
+    plain = serialize(7)
+    assert check.strip_value(written(name, OURS, member(OURS), value=plain)) == plain
+    nobody: Any = Membership(tmp_path, RUN, "nobody's key")
+    assert not check.validate(written(name, OURS, None))
+    assert not check.validate(written(name, OURS, nobody))
+    assert not RecordValidator(RUN, THEIRS, nobody).validate(record)
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({"lifetime": 60 - LONGEST_SECONDS}, True),  # a record written before its end
+        ({"lifetime": -60 - LONGEST_SECONDS}, False),
+        ({"run": "another"}, False),
+        ({"authority": Ed25519PrivateKey.generate()}, False),
+    ],
+)
+def test_access_is_to_this_run_from_its_authority_and_ends(
+    changes: dict[str, Any], holds: bool
+) -> None:
+    check = RecordValidator(RUN, THEIRS, member(THEIRS))
+    assert check.validate(written("_orders", OURS, member(OURS, **changes))) is holds
+
+
+def test_nobody_writes_by_the_right_of_another() -> None:
+    check = RecordValidator(RUN, RSAPrivateKey(), member(THEIRS))
+    for key, other in permutations((OURS, THEIRS)):
+        subkey = serialize(subkey_of(key))
+        assert check.validate(written("_orders", key, member(key), subkey=subkey))
+        borrowed = written("_orders", key, member(key, peer=other), subkey=subkey)
+        assert not check.validate(borrowed)
+
+
+class Table:
+    """A hash table that gives futures only, as a caller asks who does not wait."""
+
+    def __init__(self, found: object = None) -> None:
+        self.found, self.sent, self.key = found, {}, ""  # type: ignore[var-annotated]
+
+    def store(self, *, return_future: bool, **sent: Any) -> None:
+        assert return_future
+        self.sent = sent
+
+    def get(self, key: str, *, latest: bool, return_future: bool) -> Any:
+        assert latest
+        assert return_future
+        self.key = key
+        return SimpleNamespace(result=lambda _timeout: self.found)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "seconds"),
+    [
+        ("_orders", RollbackOrder(**order()), EXPIRATION_SECONDS),
+        ("_bans", BanOrder(contributors=[], time=1.0), EXPIRATION_SECONDS),
+        ("_end", EndOrder(time=1.0), END_SECONDS),
+    ],
+)
+def test_an_order_is_a_record_that_holds_for_its_time(
+    name: str, given: Any, seconds: float
+) -> None:
+    table: Any = Table()
+    publish(table, RUN, TAG, given)
+    assert (table.sent["key"], table.sent["subkey"]) == (f"{RUN}{name}", TAG)
+    ahead = table.sent["expiration_time"] - get_dht_time()
+    assert seconds - 60 < ahead <= seconds
+    assert CHECK.validate(ours(name, value=table.sent["value"], seconds=ahead))
+
+
+def test_the_newest_order_of_a_moderator_is_followed() -> None:
+    expires = get_dht_time() + 60
+    given = {
+        subkey_of(key): ValueWithExpiration(order() | {"step": step, "time": time}, expires)
+        for key, step, time in ((OURS, 11, 100.0), (THEIRS, 22, 200.0))
+    }
+    table: Any = Table(ValueWithExpiration(given, expires))
+    ours_alone = {peer_id_of(TAG)}
+    both = {peer_id_of(subkey) for subkey in given}
+    for moderators, step in ((ours_alone, 11), (both, 22)):
+        found = find(table, RUN, RollbackOrder, frozenset(moderators), 1.0)
+        assert found is not None
+        assert found.step == step
+    assert find(table, RUN, RollbackOrder, frozenset(), 1.0) is None
+    assert table.key == f"{RUN}_orders"
 
 
 def test_progress_of_another_peer_is_refused() -> None:
