@@ -21,8 +21,10 @@ from training.access import grants
 from training.access.client import Admission
 from training.access.membership import Membership
 from training.sparse import audience, closing
+from training.sparse.audience import Audience
 from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
+from training.sparse.report import Report
 from training.sparse.store import FolderStore
 
 
@@ -174,6 +176,18 @@ def test_an_older_report_is_refused(host: Host, keys: list[RSAPrivateKey]) -> No
     host.take_report(content, b"")
     with pytest.raises(NotTakenError, match="shown again"):
         host.take_report(content, b"")
+
+
+def test_whoever_was_heard_to_train_since_a_round_opened_is_in_it() -> None:
+    clock = Clock(100.0)
+    heard, now = Audience(clock), time.time()
+    for peer, state in (("early", "training"), ("waits", "syncing"), ("late", "training")):
+        content = Report(peer, state, now, now, 0, None, 0, 0)
+        assert heard.hear(peer, content)
+        clock.now += 10.0
+    assert heard.training(99.0) == heard.training(100.0) == {"early", "late"}
+    assert heard.training(101.0) == heard.training(120.0) == {"late"}
+    assert heard.training(121.0) == set()
 
 
 def test_whoever_is_silent_is_not_present(

@@ -1,6 +1,7 @@
 """training/sparse/payload.py and access/envelope.py: signed files, and what is none."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,7 +45,9 @@ FIELDS = {"run": "our-run", "number": 7, "start": "ab" * 32, "samples": 96}
 def test_a_payload_says_who_computed_what_from_where(
     keys: list[RSAPrivateKey], identities: list[str]
 ) -> None:
-    found = read(payload.write(ROUND, 96, UPDATE, keys[0]))
+    late = replace(ROUND, number=12_345)
+    content = payload.write(late, 96, UPDATE, keys[0])
+    found = payload.read(content, late, LAYOUT, math.inf)
     assert (found.peer, found.samples) == (identities[0], 96)
     assert torch.equal(found.update.values, decode(UPDATE, LAYOUT).values)
 

@@ -38,6 +38,7 @@ def test_a_report_is_read_as_it_was_written(
         ({"name": ""}, "its name"),
         ({"state": "resting"}, "its state"),
         ({"session": -1.0}, "its session"),
+        ({"session": "1000.0"}, "its session"),
         ({"number": 1.5}, "its number"),
         ({"number": -1}, "its number"),
         ({"loss": "low"}, "its loss"),

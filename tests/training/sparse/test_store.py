@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from training.sparse import catching_up, closing
 from training.sparse.store import FolderStore, StoreError
 
 
@@ -81,3 +82,31 @@ def test_a_name_that_leads_nowhere_gives_nothing(
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     assert store.find("closings/1") is None
+
+
+def test_what_is_forgotten_is_gone_and_can_be_forgotten_again(store: FolderStore) -> None:
+    sha256 = store.put(b"abc")
+    for name in ("closings/1", "closings/2"):  # of the same file
+        store.point(name, sha256)
+    assert store.path_of(sha256) is not None
+    assert store.came_at(sha256) > 0
+    for _ in range(2):
+        for name in ("closings/1", "closings/2"):
+            store.forget(name)
+            assert store.find(name) is None
+            assert store.path_of(sha256) is None
+    assert store.came_at(sha256) == 0
+
+
+def test_checkpoints_that_are_kept_keep_the_lists_that_vouch_for_them(store: FolderStore) -> None:
+    for number in range(7):
+        store.point(f"{closing.FOLDER}/{number:09d}", store.put(b"list %d" % number))
+        store.point(f"payloads/{number:09d}/a-peer", store.put(b"update %d" % number))
+        if number % 2 == 0:
+            store.point(f"{catching_up.FOLDER}/{number:09d}", store.put(b"weights %d" % number))
+    catching_up.forget_before(store, kept=2)
+    assert [name[-1] for name in store.names(catching_up.FOLDER)] == ["4", "6"]
+    # a checkpoint of round 4 is believed because the list of round 3 names its digest
+    assert [name[-1] for name in store.names(closing.FOLDER)] == ["3", "4", "5", "6"]
+    assert store.names("payloads/000000002") == []
+    assert len(store.names("payloads/000000003")) == 1

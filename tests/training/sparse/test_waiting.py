@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
+from calculator.errors import InputError
 from tests.training.sparse.clocks import Clock
 from tests.training.sparse.rounds import LAYOUT, SETTINGS, first_state, make_report, make_swarm
+from training.run.recipes import MOST_PAYLOADS
 from training.sparse import payload
 from training.sparse.codec import encode
 from training.sparse.host import Host
@@ -36,6 +39,25 @@ HASTY = replace(SETTINGS, grace=2.0, longest=15.0, seconds=1.0)
 )
 def test_a_round_closes_by_what_it_keeps(now: float, taken: str, kept: str, due: bool) -> None:
     assert Waiting(HASTY, 0.0).is_due(now, set(taken), set(kept), set("abc")) == due
+
+
+@pytest.mark.parametrize(
+    ("field", "inside", "outside"),
+    [
+        ("quorum", (1, MOST_PAYLOADS), (0, MOST_PAYLOADS + 1)),
+        ("grace", (0.0,), (-0.1, math.nan)),
+        ("longest", (0.0,), (-0.1, math.nan)),
+        ("outer_learning_rate", (10,), (0.0, 10.1)),
+    ],
+)
+def test_rounds_have_settings_within_reason(
+    field: str, inside: tuple[float, ...], outside: tuple[float, ...]
+) -> None:
+    for value in inside:
+        replace(SETTINGS, **{field: value})
+    for value in outside:
+        with pytest.raises(InputError, match=field):
+            replace(SETTINGS, **{field: value})
 
 
 def test_the_grace_period_runs_from_a_quorum_of_kept_updates() -> None:
