@@ -1,26 +1,49 @@
 """One Chromium for the browser tests, and visitors to the built site."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.visits import PATIENCE_MS, Return, Visit, Visitor
+from tests.browser.visits import HUSH, PATIENCE_MS, Return, Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
-from tools.chromium import FLAGS
+from tools.chromium import FEATURES_OFF, FLAGS
 
 expect.set_options(timeout=PATIENCE_MS)
 
+# No second renderer is made ready for each visitor, and nothing is drawn in a process of its own.
+CHEAPLY = (
+    *FLAGS,
+    f"--disable-features={','.join((*FEATURES_OFF, 'SpareRendererForSitePerProcess'))}",
+    "--in-process-gpu",
+)
+# To optimize Python's own machine code takes longer than all that tests ask of it.
+UNOPTIMIZED = "--js-flags=--liftoff-only"
+
 
 @pytest.fixture(scope="package")
-def browser(chromium: Path) -> Iterator[Browser]:
-    """A Chromium for these tests, whose event loop is in the way of all that have their own."""
+def launch(chromium: Path) -> Iterator[Callable[..., Browser]]:
+    """Starts a Chromium with more flags; whose event loop is in the way of all that have one."""
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield lambda *flags: playwright.chromium.launch(
+            executable_path=chromium, args=[*CHEAPLY, *flags]
+        )
+
+
+@pytest.fixture(scope="package")
+def browser(launch: Callable[..., Browser]) -> Iterator[Browser]:
+    """The Chromium of most tests."""
+    with launch(UNOPTIMIZED) as running:
         yield running
-        running.close()
+
+
+@pytest.fixture(scope="package")
+def optimizing(launch: Callable[..., Browser]) -> Iterator[Browser]:
+    """A Chromium for pages that train, in which WebAssembly runs at full speed."""
+    with launch() as running:
+        yield running
 
 
 def note_violation(visitor: Visit, message: str) -> None:
@@ -33,14 +56,17 @@ def note_violation(visitor: Visit, message: str) -> None:
 def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -> Iterator[Visitor]:
     """Makes a fresh visitor with settings of their own, for example `viewport`.
 
-    In files marked with `one_python`, the visitor without settings is always the same.
+    In files marked with `one_python`, the visitor without settings is always the same, whose Python
+    is asked for advice only with `one_python(advice=True)`.
     """
     contexts: list[BrowserContext] = []
-    is_shared = request.node.get_closest_marker("one_python")
+    shared = request.node.get_closest_marker("one_python")
 
     def make(address: str = site_address, **settings: Any) -> Visit:
-        if is_shared and not settings:
-            return cast(Visit, request.getfixturevalue("returning"))
+        if shared and not settings:
+            visitor = cast(Return, request.getfixturevalue("returning"))
+            visitor.advice = "advice" in shared.kwargs
+            return visitor
         context = new_context(browser, **settings)
         contexts.append(context)
         return noting(Visit(context.new_page(), address))
@@ -54,6 +80,7 @@ def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -
 def returning(browser: Browser, site_address: str) -> Iterator[Visit]:
     """The visitor of many tests, whose one Python starts once."""
     with new_context(browser) as context:
+        context.add_init_script(HUSH)
         yield noting(Return(context.new_page(), site_address))
 
 

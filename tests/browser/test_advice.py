@@ -36,6 +36,7 @@ def ways_of(**params: str) -> list[list[str | None]]:
     ]
 
 
+@pytest.mark.one_python(advice=True)
 def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     visitor = visit()
     page = open_calculator(visitor)
@@ -72,6 +73,7 @@ def test_the_ways_that_are_folded_are_shown_on_demand(visit: Visitor) -> None:
     expect(rows.nth(4).locator("button")).to_be_focused()
 
 
+@pytest.mark.one_python(advice=True)
 def test_the_newest_states_advice_is_what_stays(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=t5-small")
     slider = page.locator("input[type=range][name=batch_size]")

@@ -62,6 +62,7 @@ def test_a_slider_its_number_the_figures_and_the_address_move_together(visit: Vi
     assert peak(page) == python_peak(model="bert-base", batch_size=stop)
 
 
+@pytest.mark.one_python(advice=True)
 def test_a_slider_shows_where_it_stops_fitting(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=gpt2-s")
     advised(page)
@@ -149,6 +150,7 @@ def test_an_error_without_a_field_in_sight_stands_above_the_figures(visit: Visit
     assert page.url.endswith("?model=gpt2-l")
 
 
+@pytest.mark.one_python(advice=True)
 def test_a_visit_that_begins_with_refused_choices_waits_for_nothing(visit: Visitor) -> None:
     page = visit().open("calculator/?gpus=0")
     notes = [

@@ -60,6 +60,7 @@ def way_stands(page: Page, state: dict[str, str], words: str) -> Locator:
     return row
 
 
+@pytest.mark.one_python(advice=True)
 def test_qwen3_8b_with_lora_on_a_card_of_24_gb(visit: Visitor) -> None:
     page = opened(visit, "calculator/")
     choose(page, "qwen3-8b", "rtx-4090")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.running_run import LIE, Run
 from tests.browser.visits import Visitor
@@ -16,6 +16,12 @@ from training.run.live import PeerState
 from training.run.recipes import TINY_SPARSE
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def browser(optimizing: Browser) -> Browser:
+    return optimizing
+
 
 ROUNDS = 6  # of each tab
 

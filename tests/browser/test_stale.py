@@ -11,9 +11,9 @@ from tests.browser.test_every_page import (
     RUN_AXE_ON,
     findings,
 )
-from tests.browser.visits import Visitor, advised, open_calculator, settled
+from tests.browser.visits import Visitor, advised, open_calculator, settled, unfold
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_python]
+pytestmark = [pytest.mark.browser, pytest.mark.one_python(advice=True)]
 
 # The parts of the answer that are marked on their own, and words in each.
 WORDS = {
@@ -43,6 +43,7 @@ def drawn(page: Page) -> None:
 
 def test_stale_figures_are_marked_and_keep_their_contrast(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=gpt2-s")
+    unfold(page)
     page.evaluate(END_TRANSITIONS)
     page.evaluate(AXE.read_text("utf-8"))
     for scheme, width in ((DARKEN, 390), (LIGHTEN, 1440)):

@@ -4,11 +4,17 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visits import Visitor
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def browser(optimizing: Browser) -> Browser:
+    return optimizing
+
 
 HIDE = """() => {
   Object.defineProperty(document, "hidden", { get: () => true });

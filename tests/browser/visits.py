@@ -1,7 +1,7 @@
 """Visits to the built site: a page, what it asked servers for, and what went wrong in it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -39,12 +39,26 @@ FOLLOW = """(address) => {
 ELSEWHERE = "about/"
 USUAL: ViewportSize = {"width": 1280, "height": 720}
 FORMS = ("#calculator-form", "#plan")
+ASKING = ("calculator-curve", "calculator-frontier", "calculator-program")  # once unfolded
 MOUNTED = ", ".join(f"{form}[data-mounted]" for form in FORMS)
+# To search for advice takes Python longer than all else, and few tests look at it. In the others it
+# is refused at once, which the page passes over.
+HUSH = """
+const { postMessage } = Worker.prototype;
+Worker.prototype.postMessage = function (question, ...others) {
+  const { id, method } = window.hushed ? JSON.parse(question) : {};
+  if (method !== "advise") return postMessage.call(this, question, ...others);
+  const data = JSON.stringify({ id, kind: "error", error: {} });
+  queueMicrotask(() => this.dispatchEvent(new MessageEvent("message", { data })));
+};
+"""
 
 
 @dataclass
 class Return(Visit):
     """A visit of a page with a form from another page, where Python may run already."""
+
+    advice: bool = False  # whether Python is asked for it
 
     def open(self, path: str = "") -> Page:
         """Go to a state of the form; only what comes then is noted."""
@@ -56,6 +70,7 @@ class Return(Visit):
         self._follow(ELSEWHERE, ", ".join(FORMS), "detached")
         self.requests.clear()
         self.errors.clear()
+        self.page.evaluate("(hushed) => { window.hushed = hushed; }", not self.advice)
         self._follow(path, MOUNTED, "visible")
         return self.page
 
@@ -80,11 +95,12 @@ def settled(page: Page) -> None:
     page.wait_for_selector("#calculator-answer[aria-busy='false']")
 
 
-def unfold(page: Page) -> None:
-    """Open all that the calculator folds away."""
+def unfold(page: Page, but: Sequence[str] = ()) -> None:
+    """Open all that the calculator folds away, but what these name."""
     page.evaluate(
-        "() => { for (const one of document.querySelectorAll('details:is(.more, .form__more)'))"
-        " one.open = true; }"
+        "(but) => { for (const one of document.querySelectorAll('details:is(.more, .form__more)'))"
+        " if (!but.includes(one.id)) one.open = true; }",
+        but,
     )
 
 
@@ -95,10 +111,10 @@ def advised(page: Page) -> None:
 
 
 def open_calculator(visitor: Visit, query: str = "model=gpt2-l") -> Page:
-    """Open the calculator, wait for Python's first answer, and unfold everything."""
+    """Open the calculator, wait for Python's first answer, and unfold what asks Python nothing."""
     page = visitor.open("calculator/" + (f"?{query}" if query else ""))
     settled(page)
-    unfold(page)
+    unfold(page, but=ASKING)
     return page
 
 
