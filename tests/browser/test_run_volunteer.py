@@ -61,6 +61,11 @@ def test_three_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run)
     assert all(people[name].samples >= 8 * people[name].steps > 0 for name in names)
 
     one, two, three = (tab.page for tab in tabs.values())
+    box_of(one).get_by_role("button", name="Stop").click()
+    expect(box_of(one).get_by_role("status")).to_have_text(re.compile("^Stopped"))
+    (left,) = run.identities("tab one")
+    wait_for("its goodbye", lambda: run.monitor.host.reports()[left].state == PeerState.LEFT)
+
     worker = next(worker for worker in three.workers if "run-volunteer" in worker.url)
     layout = run.monitor.host.swarm.layout
     scales, values, _places = layout.sections
@@ -70,11 +75,7 @@ def test_three_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run)
     wait_for("the liar to be left out", lambda: records()[liar]["left_out"])
     honest = [peer for name in ("tab one", "tab two") for peer in run.identities(name)]
     assert not any(records()[peer]["left_out"] for peer in honest)
-
-    box_of(one).get_by_role("button", name="Stop").click()
-    expect(box_of(one).get_by_role("status")).to_have_text(re.compile("^Stopped"))
-    (left,) = run.identities("tab one")
-    wait_for("its goodbye", lambda: run.monitor.host.reports()[left].state == PeerState.LEFT)
+    three.close()
 
     before, identities = counted(two), run.identities("tab two")
     two.reload()
