@@ -11,6 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.test_every_page import MOST_REQUESTS
 from tests.browser.visits import (
+    HUSH,
     PATIENCE_MS,
     Visit,
     Visitor,
@@ -52,7 +53,7 @@ globalThis.Worker = class extends Worker {
     super(address, options);
     window.workers.push(options?.name);
     this.addEventListener("message", ({data}) => {
-      if (String(data).includes('"result"')) window.unanswered -= 1;
+      if (/"id": ?\\d/.test(data)) window.unanswered -= 1;
     });
   }
   postMessage(...given) {
@@ -82,8 +83,9 @@ def timed_guest(visit: Visitor, address: str) -> Visit:
 
 
 def with_a_clock(visitor: Visit) -> Visit:
-    """The visitor, whose page notes what it begins; its timers can be run ahead."""
+    """The visitor, who seeks no advice; the page notes its beginnings, and timers can run ahead."""
     visitor.page.clock.install()
+    visitor.page.add_init_script(f"{HUSH} window.hushed = true;")
     visitor.page.add_init_script(NOTE_BEGINNINGS)
     return visitor
 
