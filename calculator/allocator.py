@@ -10,6 +10,7 @@ Source: torch (c10/cuda/CUDACachingAllocator.cpp)
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Final
 
@@ -89,16 +90,19 @@ class Pool:
 
     def put(self, start: int, size: int) -> None:
         """A block is free, in one with its free neighbors."""
+        free, sizes, starts = self.free, self.sizes, self.starts
         end = start + size
-        if end in self.sizes:
-            end += self.sizes[end]
-            self.drop(start + size)
-        if start in self.starts:
-            start = self.starts[start]
-            self.drop(start)
-        self.sizes[start] = end - start
-        self.starts[end] = start
-        insort(self.free, end - start << _SHIFT | start)
+        after = sizes.pop(end, 0)
+        if after:
+            del free[bisect_left(free, after << _SHIFT | end)]
+            end += after
+        before = starts.pop(start, start)
+        if before != start:
+            del free[bisect_left(free, start - before << _SHIFT | before)]
+            start = before
+        sizes[start] = size = end - start
+        starts[end] = start
+        insort(free, size << _SHIFT | start)
 
     def drop(self, start: int) -> None:
         """The free block at an address is not free any more."""
@@ -108,8 +112,9 @@ class Pool:
 
     def take(self, size: int) -> "Block | None":
         """The smallest free block that holds so many, without what is split off; None if none."""
-        place = bisect_left(self.free, size << _SHIFT)
-        return self.cut(place, size) if place < len(self.free) else None
+        free = self.free
+        place = bisect_left(free, size << _SHIFT)
+        return self.cut(place, size) if place < len(free) else None
 
     def cut(self, place: int, size: int) -> "Block":
         """The free block at a place in their order, without what is split off."""
@@ -120,9 +125,10 @@ class Pool:
         if rest <= self.least:
             del self.starts[start + found]
             return self, start, found
-        self.sizes[start + size] = rest
-        self.starts[start + found] = start + size
-        insort(self.free, rest << _SHIFT | start + size)
+        left = start + size
+        self.sizes[left] = rest
+        self.starts[start + found] = left
+        insort(self.free, rest << _SHIFT | left)
         return self, start, size
 
     def missing(self, size: int) -> int:
@@ -271,6 +277,37 @@ class CachingAllocator:
         pool, start, size = block
         self.allocated -= size * BLOCK
         pool.put(start, size)
+
+    def replay(
+        self, events: Iterable[tuple[int, int]], sizes: Sequence[int], blocks: dict[int, Block]
+    ) -> None:
+        """Births and deaths in order, as `allocate` and `free`, without a call for each.
+
+        Args:
+            events: a birth is a number and the place of its bytes in `sizes`; a death is the
+                number's negative and 0. Nothing is asked for what has no bytes.
+            sizes: bytes.
+            blocks: the living by number; changes.
+
+        Raises:
+            OutOfMemoryError: as `allocate`.
+        """
+        pools = [self.small if size <= SMALL else self.large for size in sizes]
+        counts = [-(-size // BLOCK) for size in sizes]
+        allocated, peak = self.allocated // BLOCK, self.peak_allocated // BLOCK
+        for number, place in events:
+            if place:
+                if count := counts[place]:
+                    pool = pools[place]
+                    block = blocks[number] = pool.take(count) or self._more(pool, count)
+                    allocated += block[2]
+                    if allocated > peak:
+                        peak = allocated
+            elif freed := blocks.pop(-number, None):
+                pool, start, size = freed
+                allocated -= size
+                pool.put(start, size)
+        self.allocated, self.peak_allocated = allocated * BLOCK, peak * BLOCK
 
     def _more(self, pool: Pool, blocks: int) -> Block:
         """A block that CUDA gives, to which free segments go back if there is no room."""

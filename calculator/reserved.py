@@ -315,10 +315,10 @@ class Program:
         blocks: dict[int, Block] = {}
         if is_first:
             keep(allocator, self.workspaces.forward)
-        replay(allocator, recorded.forward, recorded.sizes, blocks)
+        allocator.replay(recorded.forward, recorded.sizes, blocks)
         if is_first:
             keep(allocator, self.workspaces.backward)
-        replay(allocator, recorded.backward, recorded.sizes, blocks)
+        allocator.replay(recorded.backward, recorded.sizes, blocks)
         kept = [blocks.pop(number) for number in recorded.kept if number in blocks]
         release(allocator, [blocks.pop(number) for number in recorded.graph if number in blocks])
         return kept, [*blocks.values()]
@@ -355,22 +355,6 @@ def release(allocator: CachingAllocator, blocks: Iterable[Block]) -> None:
     """Give blocks back."""
     for block in blocks:
         allocator.free(block)
-
-
-def replay(
-    allocator: CachingAllocator,
-    events: Sequence[Event],
-    sizes: Sequence[int],
-    blocks: dict[int, Block],
-) -> None:
-    """Births and deaths in order; `blocks` has the living by number, and changes."""
-    allocate, free = allocator.allocate, allocator.free
-    for number, size in events:
-        if not size:
-            if -number in blocks:
-                free(blocks.pop(-number))
-        elif sizes[size]:
-            blocks[number] = allocate(sizes[size])
 
 
 def divided(total: int, sizes: Sequence[int]) -> list[int]:

@@ -131,6 +131,29 @@ def test_no_two_blocks_in_use_meet(expandable: bool, requests: list[int]) -> Non
 
 
 @pytest.mark.parametrize("expandable", [False, True])
+@given(requests=REQUESTS)
+def test_a_replay_gives_what_its_requests_give_one_by_one(
+    expandable: bool, requests: list[int]
+) -> None:
+    card, other = (CachingAllocator(expandable=expandable) for _ in range(2))
+    living: dict[int, Block] = {}
+    events: list[tuple[int, int]] = []
+    for number, request in enumerate(requests, 1):
+        if request > 0:
+            living[number] = card.allocate(request)
+            events.append((number, number))
+        elif living:
+            died = [*living][request % len(living)]
+            card.free(living.pop(died))
+            events.append((-died, 0))
+    blocks: dict[int, Block] = {}
+    other.replay(events, [0, *requests], blocks)
+    assert [block[1:] for block in blocks.values()] == [block[1:] for block in living.values()]
+    for name in ("allocated", "peak_allocated", "reserved", "peak_reserved"):
+        assert getattr(other, name) == getattr(card, name)
+
+
+@pytest.mark.parametrize("expandable", [False, True])
 @given(requests=REQUESTS, limit=st.integers(2 * MIB, 200 * MIB))
 def test_segments_never_exceed_the_limit(expandable: bool, requests: list[int], limit: int) -> None:
     card = CachingAllocator(limit, expandable)
