@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import BOOL, FLOAT32, DType
+from calculator.autograd.backward import gradients_of
+from calculator.autograd.dtypes import BFLOAT16, BOOL, FLOAT32, DType
 from calculator.autograd.graph import Parameter, Tensor, Weight
 from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import (
@@ -121,6 +122,23 @@ def test_a_product_has_the_flops_that_pytorch_counts(name: str) -> None:
     t = tape()
     operation(t)
     assert [number_of(product[0], {}) for _, product in t.ledger.products] == [flops]
+
+
+@pytest.mark.parametrize(
+    ("changes", "backward"), [({}, FLOAT32), ({"lowers_backward": True}, BFLOAT16)]
+)
+def test_autocast_is_over_in_the_backward_pass_unless_it_runs_there_too(
+    changes: dict[str, bool], backward: DType
+) -> None:
+    # torch/amp/autocast_mode.py: "Backward ops run in the same type that autocast used for
+    # corresponding forward ops"; a layer that runs again there has autocast around both
+    t = Tape(Mode(FLOAT32, autocast=BFLOAT16))
+    a, b = of(t, 2, 3, 5), of(t, 2, 5, 7)
+    with t.setting(autocast=None):
+        y = op.matmul(a, b)
+    with t.setting(**changes):
+        gradients_of(y, t.like(y), [a, b])
+    assert [product[1] for _, product in t.ledger.products] == [FLOAT32, backward, backward]
 
 
 WRONG: dict[str, Callable[[Tape], object]] = {
