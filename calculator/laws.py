@@ -62,6 +62,11 @@ OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 OF_ZERO: Final = (*OF_SHARDS, Optimizer.ADAFACTOR, Optimizer.LION, Optimizer.LAMB)
 FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
 
+# whose states are which, by whether torch.optim has the optimizer
+BITS_KEPT: Final = (
+    "bitsandbytes keeps these states in 32 or 8 bits",
+    "torch.optim keeps states in the format of what it updates, bitsandbytes in 32 or 8 bits",
+)
 AXES: Final = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")
 ONE_GPU: Final = {"gpus": 1, "data_parallel": DataParallel.DDP, **dict.fromkeys(AXES, 1)}
 
@@ -308,7 +313,8 @@ def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
     bits = rule_of_states.bits(plan)
     if plan.optimizer_bits not in bits:
         allowed = " or ".join(map(str, bits))
-        yield Broken("optimizer_bits", f"{rule_of_states.needs[0]}: must be {allowed}")
+        kept = rule_of_states.needs[0] or BITS_KEPT[bool(rule_of_states.torch)]
+        yield Broken("optimizer_bits", f"{kept}: must be {allowed}", out={"optimizer_bits": None})
     if plan.update not in rule_of_states.updates:
         yield Broken("update", rule_of_states.needs[1])
     if plan.paged_optimizer:
@@ -325,9 +331,6 @@ def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
 
 
 def _of_pages(plan: Plan) -> Laws:
-    if plan.optimizer_bits == 16:
-        rule = "bitsandbytes has no paged states in 16 bits: must be 32 or 8"
-        yield Broken("optimizer_bits", rule)
     pages = plan.optimizer in (Optimizer.ADAM, Optimizer.LION)
     rules = {
         f"bitsandbytes pages the states of AdamW and Lion, not of {plan.optimizer}": not pages,

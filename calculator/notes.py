@@ -101,11 +101,6 @@ def _falls_to_math(architecture: Architecture, plan: Plan) -> bool:
 
 def _optimizer_notes(plan: Plan) -> Iterator[str]:
     rule = rule_of(plan)
-    if plan.optimizer_bits == 16 and not rule.is_from_torch(plan) and rule.states:
-        yield (
-            "No library keeps 16-bit states for these weights; counted at 2 bytes per element, "
-            "widened one tensor at a time for the update."
-        )
     if plan.update is not Update.FOREACH and not rule.is_from_torch(plan):
         yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
     yield from rule.notes(plan)

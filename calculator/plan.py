@@ -17,6 +17,7 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.elsewhere import in_our_words
 from calculator.errors import unknown_name
 from calculator.optimizers.registry import Optimizer as Optimizer
+from calculator.optimizers.registry import rule_named
 from calculator.options import WORDS, Option, choice, flag, integer, names, number, options_of
 from calculator.task import Task as Task
 
@@ -327,9 +328,11 @@ class Plan:
     def own_bits(self) -> int:
         """Default bits of an optimizer state: those of the tensors that it updates.
 
-        Paged ones have 32, whatever they update.
+        bitsandbytes' have 32, whatever they update.
         """
-        return 32 if self.paged_optimizer else 8 * self.trained_bytes
+        rule = rule_named(self.optimizer)
+        is_elsewhere = rule.bitsandbytes and not rule.torch
+        return 32 if self.paged_optimizer or is_elsewhere else 8 * self.trained_bytes
 
     @property
     def has_master_weights(self) -> bool:

@@ -3,7 +3,7 @@
 Source: adafactor, torch (optim/_adafactor.py)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from calculator.allocator import round_block
@@ -15,10 +15,6 @@ from calculator.tensors import ParameterTensor, tensors_bytes
 class Adafactor(Rule):
     """PyTorch's class, whose states are in the format of the weights."""
 
-    def bits(self, plan: Plan) -> tuple[int, ...]:
-        """Factors are too small to be quantized."""
-        return (32, 16)
-
     def _state_of(self, item: ParameterTensor, plan: Plan) -> int:
         number = plan.optimizer_bits // 8
         if len(item.shape) == 1:
@@ -29,15 +25,6 @@ class Adafactor(Rule):
         """Variances with what makes them: of all tensors at once, or of one after another."""
         made = _foreach_bytes if plan.update is Update.FOREACH else _loop_bytes
         return made(tensors, plan.trained_bytes)
-
-    def notes(self, plan: Plan) -> Iterator[str]:
-        """A sentence where no library keeps such states."""
-        if plan.optimizer_bits != plan.own_bits:
-            yield (
-                "PyTorch's Adafactor keeps its states in the number format of the weights that it "
-                f"updates; no library keeps them in {plan.optimizer_bits} bits here. Counted at "
-                f"{plan.optimizer_bits // 8} bytes per element."
-            )
 
 
 def _factors(tensor: ParameterTensor, item: int) -> int:
@@ -81,7 +68,7 @@ RULE: Final = Adafactor(
     torch="Adafactor",
     updates=(Update.FOREACH, Update.LOOP),
     needs=(
-        "Adafactor's states are factored, not quantized",
+        "Adafactor's states are in the weights' own format",
         "PyTorch's Adafactor has foreach and loop only",
     ),
 )

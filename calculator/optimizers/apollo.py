@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import Final
 
 from calculator.allocator import round_block
-from calculator.optimizers.hidden import HiddenRule, is_hidden, split, split_lines
+from calculator.optimizers.hidden import is_hidden, split, split_lines
+from calculator.optimizers.rule import Rule
 from calculator.plan import Plan, Update
 from calculator.program.text import Import, Piece, call, quoted
 from calculator.tensors import ParameterTensor
@@ -29,7 +30,7 @@ _GROUP: Final = {
 }
 
 
-class Apollo(HiddenRule):
+class Apollo(Rule):
     """The authors' class."""
 
     def is_from_torch(self, plan: Plan) -> bool:

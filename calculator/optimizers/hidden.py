@@ -6,8 +6,6 @@ Embeddings and output layers are tables, which their authors leave to it, as the
 from collections.abc import Sequence
 from typing import Final
 
-from calculator.optimizers.rule import Rule
-from calculator.plan import Plan
 from calculator.tensors import ParameterTensor
 
 _TABLES: Final = (
@@ -23,14 +21,6 @@ _TABLES: Final = (
     "    for weight in weights",
     "]",
 )
-
-
-class HiddenRule(Rule):
-    """An optimizer of hidden layers' matrices, with states in the weights' own format."""
-
-    def bits(self, plan: Plan) -> tuple[int, ...]:
-        """Those of the weights."""
-        return (plan.own_bits,)
 
 
 def is_hidden(item: ParameterTensor) -> bool:

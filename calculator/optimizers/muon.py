@@ -8,7 +8,8 @@ from typing import Final
 
 from calculator.allocator import round_block
 from calculator.optimizers.adam import RULE as ADAM
-from calculator.optimizers.hidden import HiddenRule, split, split_lines
+from calculator.optimizers.hidden import split, split_lines
+from calculator.optimizers.rule import Rule
 from calculator.plan import LoraBias, Plan
 from calculator.program.text import TORCH, Import, Piece, call
 from calculator.tensors import ParameterTensor
@@ -17,7 +18,7 @@ from calculator.tensors import ParameterTensor
 NARROW: Final = 2
 
 
-class Muon(HiddenRule):
+class Muon(Rule):
     """PyTorch's class, which comes before the Adam beside it."""
 
     def state_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:

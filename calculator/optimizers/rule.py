@@ -61,7 +61,11 @@ class Rule:
 
     def bits(self, plan: Plan) -> tuple[int, ...]:
         """Bits that its states can have; `plan` is resolved."""
-        return (32, 16, 8)
+        if not self.keeps:
+            return (32, 16, 8)
+        follows = self.torch or not self.bitsandbytes
+        found = {*([plan.own_bits] if follows else []), *([32, 8] if self.bitsandbytes else [])}
+        return tuple(sorted(found, reverse=True))
 
     def state_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Bytes of the states of all weights, as `calculator.states.state_bytes` has them."""
@@ -84,12 +88,8 @@ class Rule:
         return 8 * item.width if own and item.width else plan.optimizer_bits
 
     def update_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
-        """Temporaries of the update: bitsandbytes' are the 16-bit states of a tensor, widened."""
-        if self.is_from_torch(plan):
-            return self.torch_bytes(tensors, plan)
-        widened = plan.optimizer_bits == 16 and self.states > 0
-        largest = max(tensor.elements for tensor in tensors)
-        return round_block(largest * 4) * (self.states + 1) if widened else 0
+        """Temporaries of the update; bitsandbytes' kernels need none."""
+        return self.torch_bytes(tensors, plan) if self.is_from_torch(plan) else 0
 
     def torch_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Temporaries of PyTorch's update."""

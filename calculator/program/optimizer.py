@@ -4,26 +4,10 @@ from typing import Final
 
 from calculator.optimizers.rule import rule_of
 from calculator.plan import Offload, Optimizer, Plan, Precision, Update
-from calculator.program.refusal import NoProgramError
 from calculator.program.split import group_weights
 from calculator.program.text import TORCH, Piece, call, indented
 
 RATE: Final = "lr=1e-4"
-
-
-def check_optimizer(plan: Plan) -> None:
-    """Refuse states that are counted but that no library has.
-
-    Raises:
-        NoProgramError: naming the option and the rule.
-    """
-    own, used = plan.optimizer_bits == plan.own_bits, rule_of(plan)
-    if not used.bitsandbytes and used.keeps and not own:
-        rule = f"torch.optim.{used.torch}'s states follow the weights: must be {plan.own_bits}"
-        raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
-    if used.bitsandbytes and plan.optimizer_bits == 16 and not used.is_from_torch(plan):
-        rule = "no library keeps such states for these weights: must be 32 or 8"
-        raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
 
 
 def optimizer_options(plan: Plan) -> list[str]:
@@ -137,9 +121,10 @@ def update_lines(plan: Plan) -> list[str]:
 
 
 def _steps(plan: Plan) -> list[str]:
-    if plan.gradient_scaler and rule_of(plan).steps(plan) == ["optimizer.step()"]:
-        return ["scaler.step(optimizer)", "scaler.update()"]
-    return rule_of(plan).steps(plan)
+    steps = rule_of(plan).steps(plan)
+    if not plan.gradient_scaler:
+        return steps
+    return [*(f"scaler.step({each.removesuffix('.step()')})" for each in steps), "scaler.update()"]
 
 
 def _forget(plan: Plan) -> list[str]:

@@ -14,7 +14,7 @@ from calculator.program.batch import make_batch
 from calculator.program.divide import divide_batch, seed_groups
 from calculator.program.loop import launch_words, start_processes, train, wrap
 from calculator.program.model import load_model, shard
-from calculator.program.optimizer import check_optimizer, make_optimizer
+from calculator.program.optimizer import make_optimizer
 from calculator.program.origin import Origin
 from calculator.program.pipeline import cut_model
 from calculator.program.refusal import NoProgramError
@@ -136,7 +136,6 @@ def check_program(architecture: Architecture, plan: Plan, resolved: Plan) -> Non
     if resolved.tensor_parallel > 1 and resolved.context_parallel > 1:
         rule = "there is no code for it beside tensor_parallel yet: must be 1"
         raise NoProgramError("context_parallel", resolved.context_parallel, rule)
-    check_optimizer(resolved)
 
 
 def assemble(head: Iterable[str], sections: Iterable[Piece]) -> str:

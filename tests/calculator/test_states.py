@@ -31,7 +31,7 @@ def test_adafactor_keeps_rows_and_columns() -> None:
     factored = plan(optimizer="adafactor")
     assert state_bytes([ParameterTensor("matrix", (2048, 512))], factored) == 4 * (2048 + 512)
     assert state_bytes(SMALL, factored) == 4 * 1024
-    narrow = plan(optimizer="adafactor", optimizer_bits=16)
+    narrow = plan(optimizer="adafactor", precision="half")
     assert state_bytes([ParameterTensor("matrix", (2048, 512))], narrow) == 2 * (2048 + 512)
 
 

@@ -245,9 +245,6 @@ def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> No
         ("gpt2-s", {"reversible": True}, "reversible"),
         ("gpt2-s", {"sequence_length": 2048}, "sequence_length"),
         ("gpt-j-6b", {"sequence_length": 4096}, "sequence_length"),
-        ("gpt2-s", {"optimizer_bits": 16}, "optimizer_bits"),
-        ("gpt2-s", {"optimizer": "lion", "precision": "half"}, "optimizer_bits"),
-        ("gpt2-s", {"optimizer": "adafactor", "optimizer_bits": 16}, "optimizer_bits"),
         ("gpt2-s", {"pipeline_parallel": 2, "gpus": 4, "accumulation": 2}, "pipeline_parallel"),
     ],
 )

@@ -34,7 +34,7 @@ SHARED = {
     "none": {},
 }
 CASES = [
-    ("paged", GPT2, {"optimizer_bits": 16}, "optimizer_bits = .*no paged states.*must be 32 or 8"),
+    ("paged", GPT2, {"optimizer_bits": 16}, "optimizer_bits = .*must be 32 or 8"),
     ("paged", GPT2, {"optimizer": "lamb"}, "paged_optimizer = .*AdamW and Lion, not of lamb"),
     ("paged", GPT2, {"optimizer": "sgd"}, "paged_optimizer = .*not of sgd"),
     ("paged", GPT2, {"optimizer": "adafactor"}, "paged_optimizer = .*not of adafactor"),
@@ -146,7 +146,9 @@ CASES = [
     ("none", BERT, {"task": "reward", "batch_size": 3}, "batch_size = '3': two sequences"),
     ("none", BERT, {"task": "embedding", "batch_size": 3}, "batch_size = '3': two sequences"),
     ("none", BERT, {"task": "image"}, "is counted for: lm, sequence, tokens, questions, reward"),
-    ("none", GPT2, {"optimizer": "adafactor", "optimizer_bits": 8}, "= '8'.*32 or 16"),
+    ("none", GPT2, {"optimizer_bits": 16}, "= '16'.*what it updates.*must be 32 or 8"),
+    ("none", GPT2, {"optimizer": "lamb", "optimizer_bits": 16}, "= '16'.*must be 32 or 8"),
+    ("none", GPT2, {"optimizer": "adafactor", "optimizer_bits": 8}, "= '8'.*must be 32"),
     ("none", GPT2, {"optimizer": "adafactor", "update": "fused"}, "'fused'.*foreach and loop"),
     ("none", GPT2, {"target_length": 8}, "target_length = '8'.*only T5"),
     ("none", DALLE, {"sequence_length": 1024}, "256 text tokens and 1,024 image codes"),
