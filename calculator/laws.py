@@ -515,8 +515,6 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     if plan.precision is Precision.FP32:
         rule = "PyTorch's ring fails in 32 bits, for which it has no flash kernel: must be 1"
         yield Broken("context_parallel", rule, out={"precision": Precision.AMP})
-    others = {"pipeline_parallel": plan.pipeline_parallel > 1}
-    yield from _not_together("context_parallel", plan, others)
 
 
 def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:

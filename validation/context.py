@@ -20,6 +20,7 @@ from validation.mesh import REPLICAS, Mesh
 from validation.ranks import Ranks
 
 PREFIX: Final = "context_"
+DIVIDED: Final = ("input_ids", "labels", "target", "attention_mask", "position_ids")
 
 
 @contextmanager
@@ -36,8 +37,8 @@ def divided(
     assert isinstance(around, Ranks)
     around.prefix = PREFIX
     mesh = DeviceMesh.from_group(around, axes.device)
-    inputs = inputs_of(whole)
-    buffers = [inputs[name] for name in ("input_ids", "labels", "attention_mask", "position_ids")]
+    inputs = whole if plan.pipeline_parallel > 1 else inputs_of(whole)
+    buffers = [inputs[name] for name in DIVIDED if name in inputs]
     before = _attention._cp_options.rotate_method
     _attention.set_rotate_method(str(plan.context_rotation))
     context: Any = context_parallel(
@@ -58,11 +59,10 @@ def divided(
 def inputs_of(whole: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Whole sequences with labels that are shifted already, a mask and places."""
     ids, labels = whole["input_ids"], whole["labels"]
+    return {"input_ids": ids, "labels": labels, "shift_labels": labels, **beside_parts(ids)}
+
+
+def beside_parts(ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """A mask of ones and the places of whole sequences."""
     places = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0)
-    return {
-        "input_ids": ids,
-        "labels": labels,
-        "shift_labels": labels,
-        "attention_mask": torch.ones_like(ids),
-        "position_ids": places,
-    }
+    return {"attention_mask": torch.ones_like(ids), "position_ids": places}

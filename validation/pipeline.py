@@ -27,6 +27,7 @@ from torch.distributed import pipelining
 
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.techniques.pipeline import layers_of, stages_on
+from validation.context import beside_parts
 from validation.mesh import PIPELINE, Mesh
 from validation.models import OnLogits, Task, half_type, watch
 from validation.ranks import own
@@ -69,6 +70,7 @@ class Part(nn.Module):
         self.base = base
         self.causal = causal if self.is_last else None
         self.autocast: Callable[[], Any] = nullcontext
+        self.beside: dict[str, torch.Tensor] = {}  # a mask and places of divided sequences
 
     @property
     def head(self) -> nn.Module | None:
@@ -83,7 +85,7 @@ class Part(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Token ids or hidden states -> hidden states or logits."""
-        given = {"input_ids" if self.is_first else "inputs_embeds": x}
+        given = {"input_ids" if self.is_first else "inputs_embeds": x, **self.beside}
         with self.autocast():
             if self.causal is None:
                 return self.base(**given, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
@@ -196,10 +198,16 @@ def pipelined(
     inputs = {"input_ids": ids} if parts[0].is_first else {}
     if parts[-1].is_last:
         inputs["target"] = ids
+    if plan.context_parallel > 1:
+        beside = beside_parts(task.inputs["input_ids"])
+        inputs |= beside
+        for part in parts:
+            part.beside = beside
 
     def loss_of(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        shifted = {"shift_labels": labels} if plan.context_parallel > 1 else {}
         with hooks["autocast"]():
-            found: torch.Tensor = loss(logits=logits, labels=labels)
+            found: torch.Tensor = loss(logits=logits, labels=labels, **shifted)
         hooks["watcher"].keep()
         return found
 
@@ -242,7 +250,7 @@ def pipelined(
 
 def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:
     """Examples of what a stage receives and makes, without bytes."""
-    size = (plan.batch_size, plan.sequence_length)
+    size = (plan.batch_size, plan.sequence_length // plan.context_parallel)
     wide = torch.float32 if plan.precision in WIDE_STREAMS else half_type(plan)
     narrow = torch.float32 if plan.precision is Precision.FP32 else half_type(plan)
 

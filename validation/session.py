@@ -24,7 +24,7 @@ from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.paged import ManagedMemory, managed_memory
 from validation.pairs import compare_pairs
-from validation.ranks import Ranks, ranks
+from validation.ranks import Ranks, note_together, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
 from validation.steps import Outputs, Watcher, autocast_for, enable_checkpointing, kernels, run_step
@@ -164,12 +164,13 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         task = compare_pairs(task, plan, autocast, preserve_rng=not counting)
         held: list[torch.Tensor] = []
         mesh = Mesh(axes, place)
-        if plan.context_parallel > 1:
-            inputs, held = stack.enter_context(divided(task.inputs, plan, mesh))
-            task = replace(task, inputs=inputs)
         if group is not None:
             task = distributed(task, plan, mesh)
             gc.collect()  # packed weights hold their modules: those that other stages have
+        if plan.context_parallel > 1:
+            inputs, held = stack.enter_context(divided(task.inputs, plan, mesh))
+            task = replace(task, inputs=inputs)
+            note_together()
         updater = make_updater(task.model, plan, mesh, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group, held=held, managed=managed)
         made.run(Unwatched())

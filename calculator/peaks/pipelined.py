@@ -3,7 +3,7 @@
 Source: pipeline
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -12,10 +12,10 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64, DType
 from calculator.autograd.graph import Leaf, Tensor, Weight
 from calculator.autograd.mode import SEQUENCE, Mode
-from calculator.autograd.sizes import Shape, constant
+from calculator.autograd.sizes import ONE, Shape, Size, constant
 from calculator.autograd.staged import StageSharder
 from calculator.autograd.tape import Tape
-from calculator.layers.loss import causal_loss
+from calculator.layers.loss import causal_loss, masked_loss
 from calculator.models.decoder import HIDDEN
 from calculator.models.model import CausalModel
 from calculator.parts import Phase
@@ -29,10 +29,28 @@ Made = TypeVar("Made", covariant=True)
 
 def held_inputs(stages: Sequence[CausalModel], mode: Mode, turns: Turns) -> list[Held]:
     """Shapes and formats of what lives through the step: inputs, and buffers for what arrives."""
-    words: Held = (constant(turns.count) * mode.batch, SEQUENCE), INT64
+    words = constant(turns.count) * mode.batch
     stream: Held = (mode.batch, SEQUENCE, HIDDEN), mode.weights
     ends = stages[0].is_first + stages[-1].is_last
-    return [words] * ends + [stream] * turns.count * (2 * len(stages) - ends)
+    made = [*given_words(mode, [words] * ends)]
+    return made[:ends] + [stream] * turns.count * (2 * len(stages) - ends) + made[ends:]
+
+
+def given_words(mode: Mode, rows: Sequence[Size]) -> Iterator[Held]:
+    """Token ids or labels of so many `rows` each.
+
+    Where GPUs divide sequences, they divide a mask and the places too. Each GPU's part of them lies
+    in the bytes of the whole, and `context_parallel` also holds the parts as it cut them, and a
+    copy of the last.
+
+    Source: torch (distributed/tensor/experimental/_context_parallel/_attention.py)
+    """
+    if mode.context == 1:
+        yield from (((each, SEQUENCE), INT64) for each in rows)
+        return
+    rows = [*rows, mode.batch, ONE]
+    yield from (((each, SEQUENCE * mode.context), INT64) for each in rows)
+    yield from (((each, SEQUENCE), INT64) for each in (*rows, ONE))
 
 
 class Passing(Protocol[Made]):
@@ -164,7 +182,11 @@ class TapedStage:
         if self.model.is_last:
             t = self.tape
             with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
-                self.losses[each] = causal_loss(self.flying[each].out, self._own(self.labels))
+                out, labels = self.flying[each].out, self._own(self.labels)
+                divided = t.mode.context > 1  # labels are shifted before a sequence is divided
+                self.losses[each] = (
+                    masked_loss(out, labels, wide=True) if divided else causal_loss(out, labels)
+                )
                 t.end_autocast()
 
     def backward(self, each: Pass) -> Tensor | None:

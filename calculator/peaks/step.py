@@ -8,17 +8,23 @@ from typing import Any
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, INT64, DType
+from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Tensor
 from calculator.autograd.ledger import Ledger
 from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sharding import Unit
-from calculator.autograd.sizes import ONE, Shape
+from calculator.autograd.sizes import Shape
 from calculator.autograd.tape import Tape
 from calculator.models.model import CausalModel, Model
 from calculator.parts import Phase
 from calculator.peaks.cached import SEQUENCES, cached_loss, passes_of
-from calculator.peaks.pipelined import Pipelined, TapedStage, held_inputs, taped_stages
+from calculator.peaks.pipelined import (
+    Pipelined,
+    TapedStage,
+    given_words,
+    held_inputs,
+    taped_stages,
+)
 from calculator.peaks.runs import Run
 from calculator.techniques.turns import Turns
 
@@ -102,21 +108,9 @@ def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
         formats = [FLOAT32 if each is step.mode.weights else each for each in formats]
     if step.mode.cached:
         return [((SEQUENCES, SEQUENCE), each) for each in formats]
-    found = [*zip(step.model.inputs(step.mode), formats, strict=True)]
-    return found if step.mode.context == 1 else whole_inputs(step.mode)
-
-
-def whole_inputs(mode: Mode) -> list[tuple[Shape, DType]]:
-    """Ids, labels, a mask and the places: each GPU's part of them lies in the bytes of the whole.
-
-    `context_parallel` also holds the parts as it cut them, and a copy of the last.
-
-    Source: torch (distributed/tensor/experimental/_context_parallel/_attention.py)
-    """
-    whole = SEQUENCE * mode.context
-    rows = [*[(mode.batch, whole)] * 3, (ONE, whole)]
-    parts = [*[(mode.batch, SEQUENCE)] * 3, *[(ONE, SEQUENCE)] * 2]
-    return [(shape, INT64) for shape in (*rows, *parts)]
+    if step.mode.context > 1:
+        return [*given_words(step.mode, [step.mode.batch] * 2)]
+    return [*zip(step.model.inputs(step.mode), formats, strict=True)]
 
 
 def begin(step: Step, tape: Tape | None = None) -> Begun:

@@ -7,6 +7,8 @@ from calculator.program.text import TORCH, Import, Piece, call, indented
 
 EXPERIMENTAL: Final = "torch.distributed.tensor.experimental"
 ROTATE: Final[Import] = (f"{EXPERIMENTAL}._attention", "set_rotate_method")
+MESHES: Final[Import] = ("torch.distributed.device_mesh", "init_device_mesh")
+SHIFTED: Final = "# Labels are shifted, and places numbered, before the sequences are divided."
 NAMES: Final = ("input_ids", "labels", "attention_mask", "position_ids")
 
 
@@ -33,7 +35,7 @@ def divide_batch(plan: Plan) -> Piece:
     data, context = plan.replicas // plan.context_parallel, plan.context_parallel
     shape = ['"cuda"', f"({data}, {context})", 'mesh_dim_names=("data", "context")']
     lines = [
-        "# Labels are shifted, and places numbered, before the sequences are divided.",
+        SHIFTED,
         'batch["labels"] = batch["labels"].roll(-1, dims=1)',
         'batch["labels"][:, -1] = -100',
         'batch["shift_labels"] = batch["labels"]',
@@ -43,11 +45,14 @@ def divide_batch(plan: Plan) -> Piece:
         "buffers = [batch[name] for name in names]",
         *call("mesh = init_device_mesh", shape),
     ]
-    imports: list[Import] = [TORCH, ("torch.distributed.device_mesh", "init_device_mesh")]
+    return Piece(tuple(lines), (TORCH, MESHES)) + rotate(plan)
+
+
+def rotate(plan: Plan) -> Piece:
+    """Keys and values are passed on, where they are not gathered."""
     if plan.context_rotation is ContextRotation.ALL_TO_ALL:
-        lines.append('set_rotate_method("alltoall")')
-        imports.append(ROTATE)
-    return Piece(tuple(lines), tuple(imports))
+        return Piece(('set_rotate_method("alltoall")',), (ROTATE,))
+    return Piece()
 
 
 def in_context(plan: Plan, lines: list[str]) -> tuple[list[str], list[Import]]:

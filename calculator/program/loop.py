@@ -7,7 +7,7 @@ from calculator.plan import Attention, DataParallel, Loop, Plan, Precision
 from calculator.program.divide import in_context
 from calculator.program.model import half_type, has_own_flash
 from calculator.program.optimizer import update_lines
-from calculator.program.pipeline import SUM_TIED, has_tied_ends
+from calculator.program.pipeline import sum_tied
 from calculator.program.text import TORCH, Import, Piece, indented
 
 STEPS: Final = 3
@@ -62,7 +62,7 @@ def train(architecture: Architecture, plan: Plan) -> Piece:
     lines, more = kernel_context(architecture, plan, lines)
     lines, divided = in_context(plan, lines)
     imports += [*more, *divided]
-    if plan.accumulation > 1 and _reduces(plan):
+    if plan.accumulation > 1 and _reduces(plan) and plan.pipeline_parallel == 1:
         imports.append(("contextlib", "nullcontext"))
     lines.append('print(f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")')
     if plan.all_gpus > 1:
@@ -99,8 +99,7 @@ def _reduces(plan: Plan) -> bool:
 
 def _micro_steps(plan: Plan) -> list[str]:
     if plan.pipeline_parallel > 1:
-        summed = SUM_TIED if has_tied_ends(plan) else ()
-        return ["schedule.step(*given, **words, return_outputs=False)", *summed]
+        return ["schedule.step(*given, **words, return_outputs=False)", *sum_tied(plan)]
     count = plan.accumulation
     once = _forward(plan, "" if count == 1 else f" / {count}")
     if count == 1:

@@ -372,7 +372,7 @@ def shard(plan: Plan) -> Piece:
     """FSDP2 by layer and for the rest."""
     policy: tuple[str, ...] = ()
     imports: list[Import] = [("torch.distributed.fsdp", "fully_shard")]
-    given = ['mesh=gpus["data"]'] if plan.tensor_parallel > 1 else []
+    given = ['mesh=gpus["data"]'] if plan.sharing_gpus > 1 else []
     if plan.precision is Precision.MIXED:
         imports.append(("torch.distributed.fsdp", "MixedPrecisionPolicy"))
         words = [f"param_dtype={half_type(plan)}", "reduce_dtype=torch.float32"]
@@ -384,11 +384,14 @@ def shard(plan: Plan) -> Piece:
         imports.append(("torch.distributed.fsdp", "CPUOffloadPolicy"))
         policy = (*policy, "offload = CPUOffloadPolicy()")
         given.append("offload_policy=offload")
+    rest = call("fully_shard", ["model", *given])
+    if plan.pipeline_stages > 1:
+        rest = ["for part in model:", *indented(call("fully_shard", ["part", *given]))]
     lines = (
         *policy,
         "for layers in stacks:",
         "    for layer in layers:",
         *indented(indented(call("fully_shard", ["layer", *given]))),
-        *call("fully_shard", ["model", *given]),
+        *rest,
     )
     return LAYERS + Piece(lines, tuple(imports))

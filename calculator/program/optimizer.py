@@ -67,6 +67,8 @@ def _in_parts(plan: Plan) -> Piece:
     name, needed = rule_of(plan).class_of(plan)
     weights = "weights" if plan.lora else "model.parameters()"
     arguments = [weights, f"optimizer_class={name}", *optimizer_options(plan)]
+    if plan.pipeline_parallel > 1:
+        arguments.insert(2, 'process_group=gpus["data"].get_group()')
     lines = call("optimizer = ZeroRedundancyOptimizer", arguments)
     imports = (needed, ("torch.distributed.optim", "ZeroRedundancyOptimizer"))
     return Piece((*([TRAINED] if plan.lora else []), *lines), imports)

@@ -7,8 +7,9 @@ from calculator.architecture import Architecture
 from calculator.models.decoder import SLIDING
 from calculator.models.model import CausalModel
 from calculator.models.registry import type_of
-from calculator.plan import PipelineSchedule, Plan, Precision
-from calculator.program.model import half_type, weight_type
+from calculator.plan import DataParallel, PipelineSchedule, Plan, Precision
+from calculator.program.divide import MESHES, SHIFTED, rotate
+from calculator.program.model import half_type, shard, weight_type
 from calculator.program.text import INDENT, TORCH, Import, Piece, call, indented, joined
 
 PIPELINING: Final = "torch.distributed.pipelining"
@@ -24,16 +25,36 @@ def cut_model(architecture: Architecture, plan: Plan) -> Piece:
     """The process has one stage or several, its micro-batches and the schedule."""
     return joined(
         [
-            Piece(("rank = torch.distributed.get_rank()", "", "")),
+            _places(plan),
             Piece((*_no_positions(architecture, plan), *_stage(architecture, plan), "", "")),
             Piece((LOSS, "", "")),
             Piece((*_loss(plan), "", "")),
             _own_stages(plan),
+            shard(plan) if plan.is_sharded else Piece(),
             Piece(tuple(_tied_ends(architecture, plan))),
             Piece(tuple(_tokens(architecture, plan)), (TORCH,)),
+            _divided(plan),
             _scheduled(architecture, plan),
         ]
     )
+
+
+def _places(plan: Plan) -> Piece:
+    """The place of this process among the stages, and the processes that have the same ones."""
+    if plan.replicas == 1:
+        return Piece(("rank = torch.distributed.get_rank()", "", ""))
+    stages, replicas = plan.pipeline_parallel, plan.replicas
+    names = 'mesh_dim_names=("stages", "data")'
+    lines = [
+        *call("gpus = init_device_mesh", ['"cuda"', f"({stages}, {replicas})", names]),
+        'rank = gpus["stages"].get_local_rank()',
+    ]
+    parts = plan.context_parallel
+    if parts > 1:
+        shape = f"({stages}, {replicas // parts}, {parts})"
+        names = 'mesh_dim_names=("stages", "data", "context")'
+        lines += call("mesh = init_device_mesh", ['"cuda"', shape, names])
+    return Piece((*lines, "", ""), (MESHES,))
 
 
 def _own_stages(plan: Plan) -> Piece:
@@ -55,10 +76,12 @@ def has_tied_ends(plan: Plan) -> bool:
     return plan.pipeline_parallel > 1 and bool(plan.tied_embeddings) and not plan.lora
 
 
-SUM_TIED: Final = (
-    "if table is not None:",
-    f"{INDENT}torch.distributed.all_reduce(table.grad, group=ends)",
-)
+def sum_tied(plan: Plan) -> Iterable[str]:
+    """Lines that sum the gradients of a tied table."""
+    gradient = "table.grad.to_local()" if plan.is_sharded else "table.grad"
+    if has_tied_ends(plan):
+        yield "if table is not None:"
+        yield f"{INDENT}torch.distributed.all_reduce({gradient}, group=ends)"
 
 
 def _tied_ends(architecture: Architecture, plan: Plan) -> Iterable[str]:
@@ -71,7 +94,12 @@ def _tied_ends(architecture: Architecture, plan: Plan) -> Iterable[str]:
     )
     _, tokens, _, _ = _kind(architecture).names_inside
     yield "# The first and the last process have the tied table each, and sum its gradients."
-    yield f"ends, table = torch.distributed.new_group([0, {last}]), None"
+    if plan.replicas == 1:
+        yield f"ends, table = torch.distributed.new_group([0, {last}]), None"
+    else:
+        pairs = f"[[place, {last * plan.replicas} + place] for place in range({plan.replicas})]"
+        yield from call("ends, _ = torch.distributed.new_subgroups_by_enumeration", [pairs])
+        yield "table = None"
     yield "if rank == 0:"
     yield f"{INDENT}table = {first_stage}.base.{tokens}.weight"
     yield f"if rank == {last}:"
@@ -142,8 +170,10 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
         "self.head = model.get_output_embeddings() if self.is_last else None",
         *(f"self.{name} = model.config.{key}" for name, key in numbers),
     )
+    divided = ("given |= beside",) if plan.context_parallel > 1 else ()
     run = (
         'given = {"input_ids": x} if self.is_first else {"inputs_embeds": x}',
+        *divided,
         *_autocast(
             plan,
             (
@@ -176,7 +206,8 @@ def _logits(architecture: Architecture) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _loss(plan: Plan) -> Iterable[str]:
-    body = ("return loss_function(logits, labels, vocab_size=classes)",)
+    more = ", shift_labels=labels" if plan.context_parallel > 1 else ""
+    body = (f"return loss_function(logits, labels, vocab_size=classes{more})",)
     return ("def compute_loss(logits, labels):", *indented(_autocast(plan, body)))
 
 
@@ -190,7 +221,13 @@ def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
     """Token ids of all micro-batches for the first stage, and labels for the last."""
     size = f"({plan.batch_size * plan.accumulation}, {plan.sequence_length})"
     random = f'torch.randint({architecture.vocabulary_size}, {size}, device="cuda")'
+    parts = plan.context_parallel
+    alike = (
+        "# GPUs that divide sequences read the same batch.",
+        f'torch.manual_seed(gpus["data"].get_local_rank() // {parts})',
+    )
     return (
+        *(alike if parts > 1 else ()),
         "# Random tokens: replace them with your data.",
         "given, words = [], {}",
         "if rank == 0:",
@@ -200,11 +237,30 @@ def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
     )
 
 
+def _divided(plan: Plan) -> Piece:
+    """The token after each, a mask and the places, which have to be known before a cut."""
+    if plan.context_parallel == 1:
+        return Piece()
+    size = f"({plan.batch_size}, {plan.sequence_length})"
+    lines = (
+        SHIFTED,
+        'if "target" in words:',
+        f'{INDENT}words["target"] = words["target"].roll(-1, dims=1)',
+        f'{INDENT}words["target"][:, -1] = -100',
+        "beside = {  # each stage's model reads them",
+        f'{INDENT}"attention_mask": torch.ones({size}, dtype=torch.int64, device="cuda"),',
+        f'{INDENT}"position_ids": torch.arange({plan.sequence_length}, device="cuda")[None],',
+        "}",
+        "buffers = [*given, *words.values(), *beside.values()]",
+    )
+    return Piece(lines, (TORCH,)) + rotate(plan)
+
+
 def _scheduled(architecture: Architecture, plan: Plan) -> Piece:
     """The stage with the shapes of what it receives and makes, and the schedule."""
     wide = weight_type(plan)
     narrow = "torch.float32" if plan.precision is Precision.FP32 else half_type(plan)
-    shape = f"{plan.batch_size}, {plan.sequence_length}"
+    shape = f"{plan.batch_size}, {plan.sequence_length // plan.context_parallel}"
     on_meta = ('device="meta"', "requires_grad=True")
 
     def example(name: str, last: int, dtype: str) -> list[str]:
@@ -220,7 +276,14 @@ def _scheduled(architecture: Architecture, plan: Plan) -> Piece:
         f"schedule = {kind}({_given(plan)}, {plan.accumulation}, compute_loss)",
     )
     imports: tuple[Import, ...] = ((PIPELINING, "PipelineStage"), (PIPELINING, kind))
+    if _copies(plan):
+        imports += (("torch.nn.parallel", "DistributedDataParallel"),)
     return Piece(lines, imports)
+
+
+def _copies(plan: Plan) -> bool:
+    """True if other processes have the same stages whole."""
+    return plan.replicas > 1 and not plan.is_sharded
 
 
 def _given(plan: Plan) -> str:
@@ -232,10 +295,16 @@ def _made_stages(plan: Plan) -> Iterable[str]:
     """PyTorch's stages around this process's own."""
     several = plan.pipeline_stages > 1
     own = "part" if several else "model"
+    run = own
+    if _copies(plan):
+        view = ["gradient_as_bucket_view=True"] * (plan.data_parallel is DataParallel.DDP_VIEW)
+        words = ", ".join((own, 'process_group=gpus["data"].get_group()', *view))
+        run = f"DistributedDataParallel({words})"
     arguments = (
-        *(own, f"{own}.place", str(plan.all_stages), 'torch.device("cuda")'),
+        *(run, f"{own}.place", str(plan.all_stages), 'torch.device("cuda")'),
         f"tokens if {own}.is_first else stream",
         f"logits if {own}.is_last else stream",
+        *(['group=gpus["stages"].get_group()'] if plan.replicas > 1 else []),
     )
     if not several:
         return call("stage = PipelineStage", arguments)

@@ -129,13 +129,13 @@ def check_program(architecture: Architecture, plan: Plan, resolved: Plan) -> Non
     if architecture.positions and length > architecture.positions:
         rule = f"the model has {architecture.positions:,} positions: for code at most these"
         raise NoProgramError("sequence_length", length, rule)
-    for field in ("pipeline_parallel", "expert_parallel"):
-        if 1 < getattr(resolved, field) < resolved.all_gpus:
-            rule = f"there is no code for it beside other GPUs yet: must be {resolved.all_gpus:,}"
+    if 1 < resolved.expert_parallel < resolved.all_gpus:
+        rule = f"there is no code for it beside other GPUs yet: must be {resolved.all_gpus:,}"
+        raise NoProgramError("expert_parallel", resolved.expert_parallel, rule)
+    for field in ("pipeline_parallel", "context_parallel"):
+        if resolved.tensor_parallel > 1 and getattr(resolved, field) > 1:
+            rule = "there is no code for it beside tensor_parallel yet: must be 1"
             raise NoProgramError(field, getattr(resolved, field), rule)
-    if resolved.tensor_parallel > 1 and resolved.context_parallel > 1:
-        rule = "there is no code for it beside tensor_parallel yet: must be 1"
-        raise NoProgramError("context_parallel", resolved.context_parallel, rule)
 
 
 def assemble(head: Iterable[str], sections: Iterable[Piece]) -> str:

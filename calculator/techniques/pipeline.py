@@ -144,7 +144,7 @@ def parts_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
 def _exchanges(plan: Plan, prepared: Prepared, _: object) -> Iterator[Collective]:
     """Outputs and gradients that stages send to the ones beside them; tied tables' gradients."""
     stages, mode = prepared.step.stages, prepared.step.mode
-    tokens = plan.batch_size * plan.sequence_length
+    tokens = plan.batch_size * plan.sequence_length // plan.context_parallel
     each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
     sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
     yield Collective(SEND, (each,) * plan.accumulation * sides, Group.STAGES)

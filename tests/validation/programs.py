@@ -26,7 +26,7 @@ from tests.validation.counted import StandInAllocator
 from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
 from validation.distributed import fullest
-from validation.mesh import axes_of
+from validation.mesh import PIPELINE, REPLICAS, axes_of
 from validation.models import build_task
 from validation.paged import managed_memory
 from validation.ranks import Ranks, ranks
@@ -94,7 +94,8 @@ def _fullest(architecture: Architecture, plan: Plan) -> int:
     if plan.pipeline_parallel == 1:
         return fullest(architecture, plan)
     peaks = peaks_of_gpus(architecture, plan)
-    return peaks.index(max(peaks))
+    places = {PIPELINE: peaks.index(max(peaks)), REPLICAS: fullest(architecture, plan)}
+    return axes_of(plan).rank(places)
 
 
 def _on_the_counting_gpu(

@@ -73,6 +73,10 @@ SCALARS = 3 * 512
         f"{CONFIGS}/gemma4_text-experts.json --layers 4 {SMALL} --pipeline-parallel 2 "
         "--accumulation 2",
         f"{CONFIGS}/opt.json {SHORT} --pipeline-parallel 2 --accumulation 2 --checkpointing full",
+        f"{CONFIGS}/qwen3.json {SMALL} --pipeline-parallel 2 --context-parallel 2 --gpus 8 "
+        "--data-parallel fsdp --accumulation 2 --tied-embeddings",
+        f"gpt2-s --layers 4 {SMALL} --pipeline-parallel 2 --context-parallel 2 --accumulation 4 "
+        "--pipeline-schedule interleaved --untied-embeddings",
         f"{CONFIGS}/granite.json {SHORT} --pipeline-parallel 2 --accumulation 3 --lora 8 "
         "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/gpt_oss.json {SHORT} --expert-parallel 3 --precision mixed",

@@ -112,6 +112,20 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
     ("gpt2-m", {"pipeline_parallel": 4, "accumulation": 8, "precision": "half"}),
     (
+        "gpt2-m",
+        {"pipeline_parallel": 2, "accumulation": 2, "gpus": 8, "optimizer": "lion"},
+    ),
+    (
+        "Qwen/Qwen3-0.6B",
+        {
+            "pipeline_parallel": 2,
+            "accumulation": 4,
+            "context_parallel": 2,
+            "gpus": 8,
+            "data_parallel": "fsdp",
+        },
+    ),
+    (
         "ibm-granite/granite-3.1-8b-base",
         {"pipeline_parallel": 2, "accumulation": 2, "lora": 8, "lora_targets": "all-linear"},
     ),
@@ -245,7 +259,11 @@ def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> No
         ("gpt2-s", {"reversible": True}, "reversible"),
         ("gpt2-s", {"sequence_length": 2048}, "sequence_length"),
         ("gpt-j-6b", {"sequence_length": 4096}, "sequence_length"),
-        ("gpt2-s", {"pipeline_parallel": 2, "gpus": 4, "accumulation": 2}, "pipeline_parallel"),
+        (
+            "meta-llama/Llama-3.1-8B",
+            {"pipeline_parallel": 2, "tensor_parallel": 2, "accumulation": 2},
+            "pipeline_parallel",
+        ),
     ],
 )
 def test_a_plan_that_no_library_carries_out_is_refused_with_a_reason(

@@ -77,7 +77,6 @@ CASES = [
     ("context", LLAMA, {"attention": "eager"}, "see one GPU.s tokens"),
     ("context", "deepseek-ai/DeepSeek-V3", {}, "made of flash attention"),
     ("context", "google/gemma-3-4b-pt", {}, "knows no windows of attention shorter"),
-    ("context", LLAMA, {"pipeline_parallel": 2}, "pipeline_parallel = 2"),
     ("tensor", LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
     ("tensor", LLAMA, {"gpus": 6}, "gpus = '6': 4 GPUs share the model.*multiple of 4"),
     ("tensor", LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
