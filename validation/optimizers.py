@@ -193,7 +193,8 @@ class ScaledUpdater(PlainUpdater):
 
     def step(self) -> None:
         """Update the weights, and the scale."""
-        self.scaler.step(self.optimizer)
+        for each in getattr(self.optimizer, "optimizers", [self.optimizer]):
+            self.scaler.step(each)
         self.scaler.update()
 
     def state(self) -> list[torch.Tensor]:

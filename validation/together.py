@@ -52,7 +52,7 @@ def check_together(plan: Plan) -> None:
             and (is_sharded(plan) or axes.layers > 1),
         },
         "offload": {
-            "shards go to RAM with cpu_offload": in_ram and (is_sharded(plan) or axes.layers > 1),
+            "shards go to RAM with cpu_offload": in_ram and is_sharded(plan),
             "a scaler's gradients stay on the GPU": in_ram and plan.gradient_scaler,
         },
         "gradient_scaler": {"only the last stage has a loss to scale": axes.pipeline > 1},
