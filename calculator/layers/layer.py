@@ -38,10 +38,12 @@ class Layer:
 
     Two layers of the same `structure` run the same operations, each on weights of its own.
     `changes` are what techniques did to it. The weights of one that `is_apart` are gathered apart
-    from those around it, where they are in shards.
+    from those around it, where they are in shards. Parts that are `listed_first` come before all
+    others in transformers' class.
     """
 
     changes: ClassVar[tuple[Change, ...]] = ()
+    listed_first: ClassVar[tuple[str, ...]] = ()
     is_apart: ClassVar[bool] = False
 
     @cached_property
@@ -64,12 +66,17 @@ class Layer:
         return made
 
     def walk(self) -> Counted:
-        """Every weight and table with how many of them there are, in the order of the fields.
+        """Every weight and table with how many of them there are, in the order of the class.
 
         One that stands in several places is named as often.
         """
-        for value in vars(self).values():
+        for value in self.listed().values():
             yield from walk(value)
+
+    def listed(self) -> dict[str, Any]:
+        """The fields in the order of transformers' class: its parts before the layers first."""
+        own = vars(self)
+        return {name: own[name] for name in self.listed_first if name in own} | own
 
 
 class Unary(Layer, ABC):

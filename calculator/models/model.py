@@ -94,6 +94,7 @@ class Model(Layer, ABC):
     embedding_parts: ClassVar[tuple[str, ...]] = (
         *("embeddings", "tokens", "words", "positions", "word_norm"),
     )
+    listed_first = ("embeddings", "tokens", "words", "positions", "word_norm", "first_norm")
     can_freeze: ClassVar[bool] = True
     task_head: ClassVar[TaskHead | None] = None  # set where a model is trained for another task
 
@@ -273,7 +274,7 @@ class CausalModel(LanguageModel, ABC):
         """The weights and tables of its own stage."""
         after = () if self.is_last else (*self.after, *self.language_head)
         without = (*(() if self.is_first else self.before), *after)
-        for name, value in vars(self).items():
+        for name, value in self.listed().items():
             if name not in without:
                 yield from walk(value)
 

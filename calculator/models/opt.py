@@ -82,6 +82,7 @@ class OPT(CausalModel):
     tied: bool
 
     before = ("words", "positions", "inward")
+    listed_first = ("words", "positions", "outward", "inward", "norm")
     after = ("norm", "outward", "head")
     names_inside = ("model.decoder", "embed_tokens", "layers", "final_layer_norm")
     positions_inside, once, last = "embed_positions", ("project_in",), ("project_out",)
