@@ -11,6 +11,7 @@ from torch import nn
 
 from calculator.plan import BaseBits, Plan, Precision
 from calculator.program.model import TYPES_OF_PEFT
+from calculator.task import ENDINGS
 from calculator.techniques.lora import ALL_LINEAR, EMBEDDINGS, HEAD, split
 from validation.mesh import is_sharded
 from validation.models import Task, half_type, watcher_of
@@ -69,7 +70,11 @@ def make_tables(plan: Plan, device: str) -> None:
 
 
 def _pack(model: Any, plan: Plan) -> None:
-    """Replace linear layers as `from_pretrained` with a BitsAndBytesConfig does; cast as peft."""
+    """Replace linear layers as `from_pretrained` with a BitsAndBytesConfig does; cast as peft.
+
+    Users leave out the head of another task. transformers leaves out none that has a bias: it looks
+    for the module of the last weight, whose path is then the bias's (`get_keys_to_not_convert`).
+    """
     import bitsandbytes
     import peft
     from transformers.pytorch_utils import Conv1D
@@ -83,7 +88,7 @@ def _pack(model: Any, plan: Plan) -> None:
     for path, module in list(model.named_modules()):
         turned = isinstance(module, Conv1D)
         if (
-            path.split(".")[0] in HEADS
+            (path.split(".")[0] in HEADS and plan.task in ENDINGS)
             or path.split(".")[-1] in model._keep_in_fp32_modules
             or module is model.get_output_embeddings()
             or not (turned or type(module) is nn.Linear)

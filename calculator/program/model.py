@@ -206,6 +206,8 @@ def _pack(plan: Plan) -> list[str]:
     }
     if plan.is_sharded:
         arguments["bnb_4bit_quant_storage"] = weight_type(plan)
+    if plan.task in {*TYPES_OF_PEFT, Task.REWARD}:  # the head is trained whole
+        arguments["llm_int8_skip_modules"] = '["classifier", "qa_outputs", "score"]'
     return call("quantization = BitsAndBytesConfig", keywords(arguments))
 
 
