@@ -16,6 +16,7 @@ from calculator.errors import InputError
 from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
+from calculator.techniques.pipeline import part_of
 from calculator.techniques.zero import fullest_rank, parts_of
 from validation.mesh import LAYERS, REPLICAS, Mesh, axes_of
 from validation.models import Task, half_type, layer_lists
@@ -26,12 +27,12 @@ BASE: Final = ".base_layer"
 FIRST, SECOND = ".lora_A.default", ".lora_B.default"
 
 
-def fullest(architecture: Architecture, plan: Plan) -> int:
-    """The replica to measure: the first, or where they differ the one that holds the most."""
+def fullest(architecture: Architecture, plan: Plan, stage: int = 0) -> int:
+    """The replica to measure of a stage: the first, or the one that holds the most."""
     ring, replicas = plan.context_parallel, axes_of(plan).replicas
     if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
         return place_of(ring) if ring > 1 else 0
-    tensors = parameter_tensors(architecture, plan)
+    tensors = parameter_tensors(part_of(architecture, plan, stage), plan)
     updated = [item for item in tensors if item.trained or not plan.lora]
     return fullest_rank(parts_of(updated, replicas), ring)
 

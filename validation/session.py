@@ -17,7 +17,7 @@ from validation.context import divided
 from validation.counting_device import AMPERE, RAM_DEVICE, Place, counting_gpu
 from validation.distributed import distributed, fullest
 from validation.ledger import Ledger, Step
-from validation.mesh import REPLICAS, Mesh, axes_of
+from validation.mesh import PIPELINE, REPLICAS, Mesh, axes_of
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
@@ -148,8 +148,9 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     single = torch.autograd.set_multithreading_enabled(device == "cuda")
     axes = axes_of(plan)
     if axes.replicas > 1:
-        replica = fullest(configuration.architecture, plan)
-        rank = axes.rank({**axes.places(rank), REPLICAS: replica})
+        places = axes.places(rank)
+        replica = fullest(configuration.architecture, plan, places[PIPELINE])
+        rank = axes.rank({**places, REPLICAS: replica})
     with ExitStack() as stack:
         stack.enter_context(_setting(device, configuration))
         managed = _managed(plan, device, stack)

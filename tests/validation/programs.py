@@ -94,8 +94,8 @@ def _fullest(architecture: Architecture, plan: Plan) -> int:
     if plan.pipeline_parallel == 1:
         return fullest(architecture, plan)
     peaks = peaks_of_gpus(architecture, plan)
-    places = {PIPELINE: peaks.index(max(peaks)), REPLICAS: fullest(architecture, plan)}
-    return axes_of(plan).rank(places)
+    stage = peaks.index(max(peaks))
+    return axes_of(plan).rank({PIPELINE: stage, REPLICAS: fullest(architecture, plan, stage)})
 
 
 def _on_the_counting_gpu(
