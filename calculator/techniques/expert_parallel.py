@@ -73,7 +73,7 @@ def divided_among(architecture: Architecture, plan: Plan) -> dict[str, int]:
 
 
 def _tokens(plan: Plan) -> int:
-    return plan.batch_size * (plan.sequence_length or 0)
+    return plan.batch_size * (plan.sequence_length or 0) // plan.context_parallel
 
 
 def _notes(answer: Answer) -> Iterator[str]:
