@@ -10,7 +10,7 @@ from functools import partial
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, INT64
-from calculator.autograd.graph import Tensor
+from calculator.autograd.graph import Gradients, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention, Mode
 from calculator.autograd.sizes import ONE, Size, plus, size, together
 from calculator.configuration import Configuration
@@ -44,8 +44,20 @@ class TurnedLinear(Linear):
     def product(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         lower = x.tape.lower
-        weight = lower(op.transpose(x.tape.weight(self.weight), 0, 1))
-        return op.matmul(lower(x), weight)
+        return op.matmul(lower(x), lower(_turned(x.tape.weight(self.weight))))
+
+
+def _turned(weight: Tensor) -> Tensor:
+    """A weight with its axes exchanged; so its gradient is a view of another."""
+    turned = op.transpose(weight, 0, 1)
+
+    def back(gradients: Gradients) -> Gradients:
+        (gradient,) = gradients
+        assert gradient is not None
+        return [Tensor(weight.tape, gradient.storage, weight.shape, gradient.dtype, is_view=True)]
+
+    turned.node = weight.tape.record([weight], special=back)
+    return turned
 
 
 @dataclass(eq=False)
