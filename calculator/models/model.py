@@ -94,7 +94,9 @@ class Model(Layer, ABC):
     embedding_parts: ClassVar[tuple[str, ...]] = (
         *("embeddings", "tokens", "words", "positions", "word_norm"),
     )
-    listed_first = ("embeddings", "tokens", "words", "positions", "word_norm", "first_norm")
+    listed_first: ClassVar[tuple[str, ...]] = (
+        *("embeddings", "tokens", "words", "positions", "word_norm", "first_norm"),
+    )
     can_freeze: ClassVar[bool] = True
     task_head: ClassVar[TaskHead | None] = None  # set where a model is trained for another task
 
