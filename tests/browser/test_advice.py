@@ -10,6 +10,7 @@ from tests.browser.test_every_page import NOTE_SHIFTS
 from tests.browser.visits import (
     Visitor,
     advised,
+    open_address,
     open_calculator,
     python_advises,
     python_answers,
@@ -95,7 +96,8 @@ def test_nothing_jumps_when_a_shared_states_advice_comes(visit: Visitor) -> None
 
 
 def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:
-    page = open_calculator(visit(), "checkpointing=full")
+    visitor = visit()
+    page = open_calculator(visitor, "checkpointing=full")
     pinned = python_answers("answer", {"checkpointing": "full"})["value"]
     page.get_by_role("button", name="Pin these choices to compare").click()
     expect(page.get_by_role("button", name="Unpin")).to_be_focused()
@@ -104,8 +106,7 @@ def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:
     second = page.locator(".figures__total [data-text='baseline.gpu.peak']")
     for is_shared in (False, True):
         if is_shared:
-            page.reload()
-            settled(page)
+            open_address(visitor)
         expect(second).to_have_text(pinned["figures"]["report.gpu.peak"])
         expect(page.locator("[data-text='beside.words']")).to_have_text(
             "Pinned: micro-batch 1 (now 4)."

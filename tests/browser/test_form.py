@@ -14,6 +14,7 @@ from tests.browser.visits import (
     Visitor,
     advised,
     choose_model,
+    open_address,
     open_calculator,
     python_answers,
     settled,
@@ -319,7 +320,8 @@ def test_names_in_other_libraries_open_with_the_keyboard_and_close_with_escape(
 
 
 def test_a_data_set_adds_hours_and_price_and_stays_with_another_model(visit: Visitor) -> None:
-    page = open_calculator(visit(), "model=gpt2-l")
+    visitor = visit()
+    page = open_calculator(visitor, "model=gpt2-l")
     place = page.locator("[data-text='training']")
     expect(place).to_be_hidden()
     page.locator("#tokens").fill("1e7")
@@ -332,6 +334,6 @@ def test_a_data_set_adds_hours_and_price_and_stays_with_another_model(visit: Vis
         page.locator(".family[data-model='bert-large']").click()
     page.locator("#rows").fill("3")
     expect(page.locator("#rows-error")).to_contain_text("must not stand beside tokens")
-    page.reload()
+    open_address(visitor)
     expect(page.locator("#rows")).to_have_value("")
     expect(page.locator("#tokens")).to_have_value("1e7")

@@ -11,7 +11,14 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from templates.pages.calculator.context import newest_first
-from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
+from tests.browser.visits import (
+    Visitor,
+    choose_model,
+    open_address,
+    open_calculator,
+    python_answers,
+    settled,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -135,13 +142,12 @@ def test_a_name_that_no_model_has_says_what_to_do(visit: Visitor) -> None:
 
 
 def test_a_checkpoint_is_chosen_by_its_hub_name(visit: Visitor) -> None:
-    page = open_calculator(visit())
+    visitor = visit()
+    page = open_calculator(visitor)
     choose_model(page, "google-bert/bert-base-cased")
     settled(page)
     assert parameters(page) == "108,340,804"
-    page.reload()
-    settled(page)
-    assert parameters(page) == "108,340,804"
+    assert parameters(open_address(visitor)) == "108,340,804"
 
 
 def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> None:
@@ -151,14 +157,8 @@ def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> Non
     expected = python_parameters(config=json.dumps(SMALL), batch_size="2")
     assert parameters(page) == expected
     page.wait_for_url("**/calculator/?batch_size=2#config=*")
-    shared = page.url
     assert "config.json" in page.inner_text("#calculator-command")
-    page.reload()
-    settled(page)
-    assert parameters(page) == expected
-    page = visitor.open(shared.removeprefix(visitor.address))
-    settled(page)
-    assert parameters(page) == expected
+    assert parameters(open_address(visitor)) == expected
     assert json.loads(page.input_value("#config")) == SMALL
     choose_model(page, "t5-small")
     settled(page)

@@ -54,6 +54,13 @@ Worker.prototype.postMessage = function (question, ...others) {
 """
 
 
+def open_address(visitor: Visit) -> Page:
+    """Go to the address that the calculator shows, as whoever it is sent to."""
+    page = visitor.open(visitor.page.url.removeprefix(visitor.address))
+    settled(page)
+    return page
+
+
 @dataclass
 class Return(Visit):
     """A visit of a page with a form from another page, where Python may run already."""
