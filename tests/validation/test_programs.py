@@ -63,7 +63,7 @@ SCALARS = 3 * 512
         f"{CONFIGS}/whisper.json --layers 3 --batch-size 2 --precision half",
         f"{CONFIGS}/vit.json --layers 3 --batch-size 3",
         f"{CONFIGS}/llama.json {SHORT} --gpus 3 --data-parallel ddp-view --precision half",
-        f"{CONFIGS}/qwen2.json {SHORT} --pipeline-parallel 3 --accumulation 4 --precision half "
+        f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule gpipe --attention eager",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule interleaved --pipeline-stages 3",
