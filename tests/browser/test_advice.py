@@ -62,6 +62,7 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     assert visitor.errors == []
 
 
+@pytest.mark.one_python(advice=True)
 def test_the_ways_that_are_folded_are_shown_on_demand(visit: Visitor) -> None:
     page = visit().open("calculator/?model=gpt2-l")
     page.wait_for_selector("#calculator-form[data-mounted]")
