@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 from hivemind import DHT
-from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.validation import DHTRecord
 from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
@@ -28,6 +27,7 @@ from training.access.membership import Membership, admitted
 from training.access.signatures import PeerKey
 from training.averaging.guard import GuardedGradientAverager
 from training.network.connection import Identity, Network, alone_in
+from training.records.validator import RecordValidator
 from training.run import status
 from training.run.runfile import RunFile
 from training.sparse import payload, report
@@ -89,8 +89,8 @@ def forge(factor: float) -> None:
     Peer._settle = claim  # type: ignore[method-assign]
 
 
-class Signer(RSASignatureValidator):
-    """Signs what is under its own key, and takes everything for valid."""
+class Signer(RecordValidator):
+    """Seals what is under its own key, and takes everything for valid."""
 
     def validate(self, _record: DHTRecord) -> bool:
         """Accept every record: the others are to refuse it."""
@@ -113,7 +113,10 @@ def _poison_records(
     membership: Membership | None,
     stop: threading.Event,
 ) -> None:
-    setattr(Network, "make_validator", lambda network: Signer(network.key))  # noqa: B010
+    def make(network: Network) -> Signer:
+        return Signer(network.run, network.key, network.membership)
+
+    setattr(Network, "make_validator", make)  # noqa: B010
     network = Network(
         run.name, identity, run.initial_peers, options.endpoint, membership=membership
     )

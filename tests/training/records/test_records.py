@@ -8,13 +8,12 @@ from typing import Any
 
 import hivemind
 import pytest
-from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.optim.progress_tracker import GlobalTrainingProgress
 from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.processes import wait_for
-from tests.training.records.sealing import progress, subkey_of
+from tests.training.records.sealing import Forger, progress, subkey_of
 from training.averaging.progress import CredibleTracker
 from training.network.connection import Endpoint, Identity, Network
 from training.records import orders
@@ -66,7 +65,7 @@ def attacker(networks: tuple[Network, Network]) -> Iterator[Attacker]:
         initial_peers=list(networks[0].addresses()),
         start=True,
         host_maddrs=["/ip4/127.0.0.1/tcp/0"],
-        record_validators=[RSASignatureValidator(key)],
+        record_validators=[Forger(key)],
     )
     attacker = Attacker(node, key)
     yield attacker

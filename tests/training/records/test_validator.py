@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 
 from tests.training.records.sealing import (
     RUN,
+    Forger,
     identity,
     make_record,
     order,
@@ -137,7 +138,7 @@ def test_a_value_without_an_owner_is_refused(name: str) -> None:
 @every_kind
 def test_an_owner_has_one_subkey(name: str) -> None:
     subkey, make_value = KINDS[name]
-    forger = RSASignatureValidator(OURS)
+    forger = Forger(OURS)
     for other in (subkey + subkey, subkey + b"1", b" " + subkey, str(subkey)):
         record = make_record(name, other, make_value())
         assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
@@ -168,7 +169,7 @@ def test_large_records_are_refused() -> None:
 )
 def test_keys_that_the_run_does_not_have_are_refused(name: str) -> None:
     record = make_record(name, TAG, b"anything")
-    forger = RSASignatureValidator(OURS)
+    forger = Forger(OURS)
     assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
 
 
