@@ -80,11 +80,11 @@ def _counted_hooks(plan: Plan, moved: Moved) -> type[save_on_cpu]:
 
             def packed(tensor: torch.Tensor) -> Any:
                 found = pack(tensor)
-                moved.to_ram += _own_bytes(found[1])
+                moved.to_ram += own_bytes(found[1])
                 return found
 
             def unpacked(found: Any) -> torch.Tensor:
-                moved.to_gpu += _own_bytes(found[1])
+                moved.to_gpu += own_bytes(found[1])
                 return unpack(found)
 
             self.pack_hook, self.unpack_hook = packed, unpacked
@@ -92,7 +92,7 @@ def _counted_hooks(plan: Plan, moved: Moved) -> type[save_on_cpu]:
     return Counted
 
 
-def _own_bytes(tensor: torch.Tensor) -> int:
+def own_bytes(tensor: torch.Tensor) -> int:
     """Bytes of a tensor, of a distributed one those of this rank."""
     own = tensor.to_local() if isinstance(tensor, DTensor) else tensor
     return own.nbytes

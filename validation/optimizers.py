@@ -11,6 +11,7 @@ from torch.distributed.tensor import DTensor
 from calculator.errors import InputError
 from calculator.plan import DataParallel, Offload, Optimizer, Plan, Precision, Update
 from validation.mesh import REPLICAS, Mesh
+from validation.offloaded import own_bytes
 
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[..., Any]
@@ -281,12 +282,12 @@ class OffloadUpdater(AtTheEnd):
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             if parameter.grad is not None:
                 gradient = parameter.grad.to(self.host)
-                self.to_ram += gradient.nbytes
+                self.to_ram += own_bytes(gradient)
                 master.grad = gradient.to(master.dtype)
         self.optimizer.step()
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             weight = master.to(parameter.dtype)
-            self.to_gpu += weight.nbytes
+            self.to_gpu += own_bytes(weight)
             parameter.copy_(weight)
             master.grad = None
 
