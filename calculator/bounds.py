@@ -5,7 +5,7 @@ of attention scores that finds no room takes a segment of its own. So the figure
 some per cent off, by the kind of plan. These ranges are fitted: to 57 steps of one Tesla T4 with
 LoRA (fitcheck-llm 0.3.1, torch 2.10 and 2.14), to 139 of one H100 that we measured (torch 2.11),
 and for several GPUs to two of torchtitan's runs. Of 157 random plans that we then measured on an
-H200, 151 are within: 49 of 51 with LoRA and 102 of 106 that train all weights.
+H200, 150 are within: 49 of 51 with LoRA and 101 of 106 that train all weights.
 """
 
 from typing import Final, NamedTuple

@@ -173,7 +173,7 @@ def test_what_the_other_choices_forbid_is_gray_with_its_reason_and_in_the_tab_or
         folded.evaluate("(one) => { one.open = true; }")
     assert page.locator("#optimizer_bits option").evaluate_all(
         "(all) => all.filter((one) => one.disabled).map((one) => one.value)"
-    ) == ["16", "8"]
+    ) == ["8"]
     expect(page.locator("#optimizer_bits-help")).to_contain_text("does not update shards")
     box = page.get_by_role("checkbox", name=Plan.options()["paged_optimizer"].label, disabled=True)
     box.focus()

@@ -45,7 +45,8 @@ def test_ranges_hold_random_steps_of_a_card_that_none_is_fitted_to() -> None:
     steps = steps_of("h200")
     whole = [(found, ratio) for found, ratio in steps if found is WHOLE]
     assert (len(steps), len(whole)) == (157, 106)
-    assert (within(steps), within(whole)) == (151, 102)
+    assert within(steps) >= 0.95 * len(steps)
+    assert within(whole) >= 0.95 * len(whole)
 
 
 def test_measured_steps_hold_at_most_what_the_estimate_says_in_three_steps_of_a_program() -> None:
