@@ -84,12 +84,12 @@ def train(way: Any, title: str, spoil: Callable[[Any], Any], steps: int) -> list
     held_out = [next(batches) for _ in range(8)]
     optimizer = lamb.build_optimizer(TINY, lamb.parameter_groups(model, TINY))
     schedule = lamb.build_schedule(replace(TINY, schedule=_schedule(steps)), optimizer)
-    rule, weights = way, [float(BATCH)] * PEERS
+    weights = [float(BATCH)] * PEERS
     losses = []
     for step in range(1, steps + 1):
         gradients = _spoilt(_gradients(model, batches), spoil)
         for parameter, parts in zip(model.parameters(), zip(*gradients, strict=True), strict=True):
-            parameter.grad = aggregate(parts, weights, rule)
+            parameter.grad = aggregate(parts, weights, way)
         optimizer.step()
         schedule.step()
         if step % LOOK == 0 or step == steps:

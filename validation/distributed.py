@@ -28,7 +28,7 @@ FIRST, SECOND = ".lora_A.default", ".lora_B.default"
 
 
 def fullest(architecture: Architecture, plan: Plan, stage: int = 0) -> int:
-    """The replica to measure of a stage: the first, or the one that holds the most."""
+    """The number of the replica to measure; under ZeRO 1, the one that holds most of a stage."""
     ring, replicas = plan.context_parallel, axes_of(plan).replicas
     if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
         return place_of(ring) if ring > 1 else 0

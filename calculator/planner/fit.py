@@ -314,7 +314,7 @@ def _many(
 ) -> Generator[list[Proposal], None, list[Try]]:
     """Changes that fit together and no longer without any of them, with adapters and without.
 
-    None is about what is left out. The search pauses after each estimate.
+    Changes about one of `without` are not tried. The search pauses after each estimate.
     """
     own = resolve(architecture, plan).sequence_length
     known = plan.but(sequence_length=own)

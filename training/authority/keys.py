@@ -11,10 +11,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from calculator.errors import InputError
 from training.access import grants
 from training.access.client import Admission
-from training.authority import keys
 from training.run.runfile import RunFile, default_folder
 
 FILE_NAME = "authority.key"
+# of the monitor's access
+USERNAME = "(monitor)"  # no name that the Hub would give to a user
+LIFETIME = 600
 
 
 def read_key(folder: Path) -> Ed25519PrivateKey:
@@ -57,10 +59,6 @@ def _make(path: Path) -> None:
         temporary.unlink()
 
 
-USERNAME = "(monitor)"  # no name that the Hub would give to a user
-LIFETIME = 600
-
-
 def find_authority_folder(run: RunFile, chosen: Path | None) -> Path | None:
     """The folder of the run's authority if it is on this machine, for the monitor.
 
@@ -73,7 +71,7 @@ def find_authority_folder(run: RunFile, chosen: Path | None) -> Path | None:
             raise InputError("authority_folder", chosen, rule)
         return chosen
     usual = default_folder(run, "authority")
-    return usual if run.authority and (usual / keys.FILE_NAME).exists() else None
+    return usual if run.authority and (usual / FILE_NAME).exists() else None
 
 
 def sign_own(folder: Path, run: str, peer_public_key: str) -> Admission:
@@ -82,7 +80,7 @@ def sign_own(folder: Path, run: str, peer_public_key: str) -> Admission:
     Raises:
         InputError: when the key cannot be used.
     """
-    key = keys.read_key(folder)
+    key = read_key(folder)
     expires = int(time.time()) + LIFETIME
     grant = grants.issue(key, run, USERNAME, peer_public_key, expires)
     return Admission(grant, grants.public_key_text(key))

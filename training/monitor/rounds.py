@@ -213,7 +213,7 @@ class RoundsMonitor(Monitor):
         )
         for peer, why in closed.left_out.items():
             who = closed.reports[peer].name if peer in closed.reports else peer
-            say(f"left out: the update of {who}: {why}")
+            say(f"the update of {who} is not used: {why}")
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""
