@@ -110,15 +110,17 @@ class Pool:
         del self.starts[start + size]
         del self.free[bisect_left(self.free, size << _SHIFT | start)]
 
-    def take(self, size: int) -> "Block | None":
-        """The smallest free block that holds so many, without what is split off; None if none."""
-        free = self.free
-        place = bisect_left(free, size << _SHIFT)
-        return self.cut(place, size) if place < len(free) else None
+    def take(self, size: int, place: int | None = None) -> "Block | None":
+        """A free block of so many, without what is split off; None if none is large enough.
 
-    def cut(self, place: int, size: int) -> "Block":
-        """The free block at a place in their order, without what is split off."""
-        key = self.free.pop(place)
+        It is the one at a place in their order, else the smallest that is large enough.
+        """
+        free = self.free
+        if place is None:
+            place = bisect_left(free, size << _SHIFT)
+            if place == len(free):
+                return None
+        key = free.pop(place)
         start, found = key & _ADDRESS, key >> _SHIFT
         del self.sizes[start]
         rest = found - size
@@ -128,21 +130,20 @@ class Pool:
         left = start + size
         self.sizes[left] = rest
         self.starts[start + found] = left
-        insort(self.free, rest << _SHIFT | left)
+        insort(free, rest << _SHIFT | left)
         return self, start, size
 
     def missing(self, size: int) -> int:
         """Blocks that CUDA has to give for a request that no free block holds."""
         return segment_size(size * BLOCK) // BLOCK
 
-    def grow(self, size: int) -> "Block":
-        """A block of a new segment."""
+    def grow(self, size: int) -> None:
+        """A new segment, which has a free block of so many."""
         # no two segments touch, since blocks of different ones are never joined
         start = self.end + 1
         self.segments[start] = self.missing(size)
         self.end = start + self.segments[start]
         self.put(start, self.segments[start])
-        return self.cut(bisect_left(self.free, self.segments[start] << _SHIFT | start), size)
 
     def shrink(self) -> int:
         """Return the segments without a block in use; blocks that CUDA gets back."""
@@ -167,12 +168,13 @@ class ExpandablePool(Pool):
         self.page = page
         self.holes: dict[int, int] = {}
 
-    def take(self, size: int) -> Block | None:
-        """The free block with the least room to grow, of those that hold so many."""
-        place = bisect_left(self.free, size << _SHIFT)
+    def take(self, size: int, place: int | None = None) -> Block | None:
+        """The free block with the least room to grow, of those that are large enough."""
+        if place is None:
+            place = bisect_left(self.free, size << _SHIFT)
         while place + 1 < len(self.free) and self._room(place + 1) < self._room(place):
             place += 1
-        return self.cut(place, size) if place < len(self.free) else None
+        return super().take(size, place) if place < len(self.free) else None
 
     def _room(self, place: int) -> float:
         key = self.free[place]
@@ -202,17 +204,14 @@ class ExpandablePool(Pool):
                 return found
         raise AssertionError("the end of the segment has room")
 
-    def grow(self, size: int) -> Block:
-        """A block of newly mapped pages, and of the free block before them."""
-        pages = self._pages(size)
-        for start, end in pages:
+    def grow(self, size: int) -> None:
+        """Newly mapped pages, which make a free block of so many with the one before them."""
+        for start, end in self._pages(size):
             if start == self.end:
                 self.end = end
             elif (hole := self.holes.pop(start)) > end:
                 self.holes[end] = hole
             self.put(start, end - start)
-        start = self.starts[pages[-1][1]] if pages[-1][1] in self.starts else pages[-1][0]
-        return self.cut(bisect_left(self.free, self.sizes[start] << _SHIFT | start), size)
 
     def shrink(self) -> int:
         """Unmap the pages without a block in use; blocks that CUDA gets back."""
@@ -293,13 +292,13 @@ class CachingAllocator:
             OutOfMemoryError: as `allocate`.
         """
         pools = [self.small if size <= SMALL else self.large for size in sizes]
+        takes = [pool.take for pool in pools]
         counts = [-(-size // BLOCK) for size in sizes]
         allocated, peak = self.allocated // BLOCK, self.peak_allocated // BLOCK
         for number, place in events:
             if place:
                 if count := counts[place]:
-                    pool = pools[place]
-                    block = blocks[number] = pool.take(count) or self._more(pool, count)
+                    block = blocks[number] = takes[place](count) or self._more(pools[place], count)
                     allocated += block[2]
                     if allocated > peak:
                         peak = allocated
@@ -318,7 +317,10 @@ class CachingAllocator:
                 raise OutOfMemoryError(f"no room for {blocks * BLOCK} bytes {held}")
         self.reserved += pool.missing(blocks) * BLOCK
         self.peak_reserved = max(self.peak_reserved, self.reserved)
-        return pool.grow(blocks)
+        pool.grow(blocks)
+        block = pool.take(blocks)
+        assert block is not None  # the new one
+        return block
 
     def _is_beyond(self, blocks: int) -> bool:
         return self.limit is not None and self.reserved + blocks * BLOCK > self.limit

@@ -33,7 +33,7 @@ from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import prepare
-from calculator.peaks.step import Prepared, inputs_of
+from calculator.peaks.step import Prepared, Step, inputs_of
 from calculator.plan import Offload, Plan, Update
 from calculator.report import Report
 from calculator.resolution import resolve
@@ -60,7 +60,7 @@ class Reserved:
 
 # the last programs' ends by their requests: cards of neighboring generations ask for the same
 MOST_HELD: Final = 8
-_held: dict[tuple[bytes, int | None, bool], Reserved] = {}
+_held: dict[tuple[tuple[bytes, ...], int | None, bool], Reserved] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +154,35 @@ def _workspaces(card: Card) -> Workspaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A micro-step: the events of both passes, bytes by size, and tensors that the loop holds.
+class Micro:
+    """The events of a micro-step's passes, whatever its sizes come to.
 
-    `graph` are those that die with autograd's graph, after the backward pass.
+    Attributes:
+        forward: births and deaths of the forward pass.
+        backward: those of the backward pass.
+        kept: tensors that the loop holds.
+        left: the place in the sizes of each tensor that both passes leave, without those.
+        born: those of them that the backward pass gave birth to.
+        requests: the same as bytes.
     """
 
     forward: Sequence[Event]
     backward: Sequence[Event]
+    kept: frozenset[int]
+    left: Mapping[int, int]
+    born: frozenset[int]
+    requests: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A micro-step with the bytes of its sizes.
+
+    `graph` are the tensors that die with autograd's graph, after the backward pass.
+    """
+
+    micro: Micro
     sizes: Sequence[int]
-    kept: set[int]
     graph: set[int]
 
 
@@ -190,16 +209,14 @@ class Program:
         self.temporaries = self._temporaries()
         self.passes = self._passes()
 
-    def requests(self) -> bytes:
+    def requests(self) -> tuple[bytes, ...]:
         """All that `run` asks for: programs with the same requests end alike."""
         weights = [(one.loaded, one.is_packed, one.is_trained, size) for one, size in self.weights]
-        passes = [
-            (one.forward, one.backward, one.sizes, sorted(one.kept), sorted(one.graph))
-            for one in self.passes
-        ]
+        passes = [(one.sizes, sorted(one.graph)) for one in self.passes]
         workspaces = self.workspaces.forward, self.workspaces.backward
         lasting = self.buckets, self.adapters, self.masters, self.states, self.temporaries
-        return dumps((weights, passes, workspaces, lasting), 2)  # later versions note references
+        numbers = dumps((weights, passes, workspaces, lasting), 2)
+        return numbers, *(one.micro.requests for one in self.passes)
 
     def run(self, allocator: CachingAllocator) -> None:
         """Load the model and train."""
@@ -286,27 +303,18 @@ class Program:
 
     def _recorded(self, prepared: Prepared) -> Recorded:
         recording = recording_of(prepared.step)
-        ordered = in_order(recording, prepared.left_out)
-        events, before = ordered.events, ordered.before
-        kept = {*range(1, len(inputs_of(prepared.step)) + 1)}  # they are born before all else
         sizes = recording.bytes(self.prepared.numbers)
         shapes = enumerate(recording.sizes, 1)
-        held = {number for number, (size, _) in shapes if sizes[number] and is_held(size)}
-        passes = [without_deaths(each, held, kept) for each in (events[:before], events[before:])]
-        living = {number: sizes[size] for number, size in chain(*passes) if size}
-        for number, size in chain(*passes):
-            if not size:
-                living.pop(-number, None)
-        born = {number for number, size in passes[1] if size}
-        gradients = born if self.plan.is_sharded else self._gradients(living)
-        graph = {*living} - kept - gradients
-        return Recorded(passes[0], passes[1], sizes, kept, graph)
+        held = frozenset(number for number, (size, _) in shapes if sizes[number] and is_held(size))
+        micro = micro_of(prepared.step, prepared.left_out, held)
+        gradients = micro.born if self.plan.is_sharded else self._gradients(micro, sizes)
+        return Recorded(micro, sizes, {*micro.left} - gradients)
 
-    def _gradients(self, living: Mapping[int, int]) -> set[int]:
+    def _gradients(self, micro: Micro, sizes: Sequence[int]) -> set[int]:
         """The tensors that are as large as a weight's gradient, of those that live."""
         tensors = (one for one in parameter_tensors(self.architecture, self.plan) if one.trained)
-        sizes = {one.gradient_elements * (one.width or self.plan.weight_bytes) for one in tensors}
-        return {number for number, size in living.items() if size in sizes}
+        like = {one.gradient_elements * (one.width or self.plan.weight_bytes) for one in tensors}
+        return {number for number, place in micro.left.items() if sizes[place] in like}
 
     def _pass(
         self, allocator: CachingAllocator, recorded: Recorded, is_first: bool
@@ -315,13 +323,34 @@ class Program:
         blocks: dict[int, Block] = {}
         if is_first:
             keep(allocator, self.workspaces.forward)
-        allocator.replay(recorded.forward, recorded.sizes, blocks)
+        allocator.replay(recorded.micro.forward, recorded.sizes, blocks)
         if is_first:
             keep(allocator, self.workspaces.backward)
-        allocator.replay(recorded.backward, recorded.sizes, blocks)
-        kept = [blocks.pop(number) for number in recorded.kept if number in blocks]
+        allocator.replay(recorded.micro.backward, recorded.sizes, blocks)
+        kept = [blocks.pop(number) for number in recorded.micro.kept if number in blocks]
         release(allocator, [blocks.pop(number) for number in recorded.graph if number in blocks])
         return kept, [*blocks.values()]
+
+
+@lru_cache(maxsize=16)
+def micro_of(step: Step, left_out: tuple[int, ...], held: frozenset[int]) -> Micro:
+    """A step's events, of which outputs of the sizes `held` live on while the loop holds them."""
+    ordered = in_order(recording_of(step), left_out)
+    events, before = ordered.events, ordered.before
+    kept = {*range(1, len(inputs_of(step)) + 1)}  # they are born before all else
+    forward, backward = (
+        without_deaths(each, held, kept) for each in (events[:before], events[before:])
+    )
+    left: dict[int, int] = {}
+    for number, place in chain(forward, backward):
+        if place:
+            left[number] = place
+        else:
+            left.pop(-number, None)
+    left = {number: place for number, place in left.items() if number not in kept}
+    born = frozenset(number for number, place in backward if place)
+    requests = dumps((forward, backward, sorted(kept)), 2)  # later versions note references
+    return Micro(forward, backward, frozenset(kept), left, born & {*left}, requests)
 
 
 def is_held(size: Size) -> bool:
@@ -329,7 +358,7 @@ def is_held(size: Size) -> bool:
     return any(dimension.name == "held" for dimension in size.dimensions)
 
 
-def without_deaths(events: Sequence[Event], held: set[int], kept: set[int]) -> list[Event]:
+def without_deaths(events: Sequence[Event], held: frozenset[int], kept: set[int]) -> list[Event]:
     """Events in which outputs that the loop holds live on, whose numbers are added to `kept`.
 
     The tape has a death of such an output, and at once a birth of one of the sizes `held`.

@@ -10,7 +10,7 @@ from tests.calculator.plans import Case
 class Endless(Pool):
     """Has a block of each size, in no segment."""
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int, place: int | None = None) -> Block:
         return self, 0, size
 
     def put(self, start: int, size: int) -> None:
