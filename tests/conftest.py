@@ -3,14 +3,13 @@
 import gc
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.scheduling import SideBySide, Stopwatch
 from tools.chromium import find_chromium
-from tools.server import make_server
+from tools.server import serving
 from tools.website import SITE
 
 # Speed is benchmarked, never tested: a busy machine may take its time for an example. The examples
@@ -59,10 +58,5 @@ def site() -> Path:
 @pytest.fixture(scope="session")
 def site_address(site: Path) -> Iterator[str]:
     """The address of the built site, served as `build.py serve` does; ends with a slash."""
-    server = make_server(site, 0)
-    thread = Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(site) as address:
+        yield address

@@ -1,18 +1,16 @@
-"""The order in which processes take files of tests: the longest first, two kinds side by side.
+"""The order in which processes take files of tests: the longest first, each folder in one process.
 
-A swarm or a browser often waits; beside it, tests that compute fill the processor. pytest-xdist
-gives a process one unit at a time: a file, a folder whose tests share much work, or a test of one
-of the files whose tests are long.
+A browser, a Python in it and libraries are started once for all tests of a folder that a process
+runs in a row. pytest-xdist gives a process one unit at a time: a file, a folder whose tests share
+much work, or a test of one of the files whose tests are long.
 """
 
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SECONDS: Final = "tests/seconds"  # of each unit, in pytest's own cache
-COMPUTING: Final = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
 # In a process, each page is rendered once, and the processes that measure start once.
 TOGETHER: Final = ("tests/pages", "tests/validation")
 SHARED: Final = ("tests/browser/test_every_page.py",)
@@ -47,9 +45,9 @@ def unit_of(test: str) -> str:
     return test if file in SHARED else folder or file
 
 
-def is_computing(unit: str) -> bool:
-    """True if a unit needs neither browser nor swarm, and so a processor all the time."""
-    return any(PurePosixPath(unit).is_relative_to(folder) for folder in COMPUTING)
+def folder_of(unit: str) -> str:
+    """The folder whose tests share what takes long to start: "tests/browser" or "calculator"."""
+    return "/".join(unit.partition("::")[0].split("/")[: 1 + unit.startswith("tests/")])
 
 
 def expected_seconds(unit: str, timed: dict[str, float]) -> float:
@@ -57,14 +55,16 @@ def expected_seconds(unit: str, timed: dict[str, float]) -> float:
     return timed.get(unit) or next((UNTIMED[one] for one in UNTIMED if unit.startswith(one)), 3.0)
 
 
-def next_unit(waiting: list[str], running: list[str], timed: dict[str, float]) -> str:
-    """The longest unit of the kind of which fewer run; of the other kind, once that is used up."""
-    computing = sum(map(is_computing, running))
-    wants_computing = computing < len(running) - computing
-    return max(
-        waiting,
-        key=lambda unit: (is_computing(unit) == wants_computing, expected_seconds(unit, timed)),
-    )
+def next_unit(waiting: list[str], before: str, running: list[str], timed: dict[str, float]) -> str:
+    """The longest unit of the folder of the one before; then of a folder in which no other runs."""
+    others = {folder_of(unit) for unit in running}
+
+    def rank(unit: str) -> tuple[bool, bool, float]:
+        folder = folder_of(unit)
+        stays = bool(before) and folder == folder_of(before)
+        return stays, folder not in others, expected_seconds(unit, timed)
+
+    return max(waiting, key=rank)
 
 
 class SideBySide(LoadScopeScheduling):
@@ -85,7 +85,8 @@ class SideBySide(LoadScopeScheduling):
             for unit, tests in work.items()
             if other is not node and not all(tests.values())
         ]
-        unit = next_unit(list(self.workqueue), running, self.timed)
+        before = next(reversed(self.assigned_work[node]), "")
+        unit = next_unit(list(self.workqueue), before, running, self.timed)
         self.workqueue.move_to_end(unit, last=False)
         super()._assign_work_unit(node)
 
