@@ -1,6 +1,7 @@
 """The curve as the page draws it, through the protocol."""
 
 import json
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,12 @@ from calculator.units import format_bytes
 
 def drawn(**params: str) -> dict[str, Any]:
     """The protocol's answer."""
-    answer = json.loads(handle(json.dumps({"id": 1, "method": "curve", "params": params})))
+    return _drawn(*params.items())
+
+
+@cache
+def _drawn(*params: tuple[str, str]) -> dict[str, Any]:
+    answer = json.loads(handle(json.dumps({"id": 1, "method": "curve", "params": dict(params)})))
     assert answer["kind"] == "result", answer
     value: dict[str, Any] = answer["value"]
     return value

@@ -42,40 +42,33 @@ def on_the_page(case: Case) -> Case:
 
 
 @given(cases(catalog_only=True))
-@examples(3)
-def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
-    for method, shown in (("answer", on_the_page(case)), ("estimate", case)):
-        value = ask(method, params(case))["value"]
-        report = value["report"] if method == "answer" else value
-        assert report == judged(shown.architecture, shown.plan).as_json()
-
-
-@given(cases(catalog_only=True))
 @examples(4)
-def test_a_glance_says_nothing_else_than_the_answer(case: Case) -> None:
-    glance, whole = (ask(method, params(case))["value"] for method in ("glance", "answer"))
+def test_an_answer_keeps_every_rule(case: Case) -> None:
+    value, shown = ask("answer", params(case))["value"], on_the_page(case)
+    assert value["report"] == judged(shown.architecture, shown.plan).as_json()
+    estimated = ask("estimate", params(case))["value"]
+    assert estimated == judged(case.architecture, case.plan).as_json()
+    a_glance_says_nothing_else(value, ask("glance", params(case))["value"])
+    the_command_gives_the_same_report(value)
+    a_saving_is_the_peak_without_one_technique_minus_that_with_it(value, shown)
+    time_and_evidence_are_the_command_lines_sentences(value, shown)
+    what_is_called_refused_is_refused_for_that_reason(value, params(case))
+    assert ask("answer", dict(parse_qsl(value["query"])))["value"] == value
+
+
+def a_glance_says_nothing_else(whole: dict[str, Any], glance: dict[str, Any]) -> None:
     early, late = glance["verdict"], whole["verdict"]
     assert early is None or early["state"] == late["state"]
-    for value in (glance, whole):
-        value["figures"] = {
-            path: text for path, text in value["figures"].items() if not path.startswith("verdict")
-        }
-    assert glance["figures"].items() <= whole["figures"].items()
+    figures, every = (
+        {path: text for path, text in value["figures"].items() if not path.startswith("verdict")}
+        for value in (glance, whole)
+    )
+    assert figures.items() <= every.items()
     both = glance.keys() - {"report", "baseline", "monitor", "verdict", "figures"}
     assert {name: glance[name] for name in both} == {name: whole[name] for name in both}
 
 
-@given(cases(catalog_only=True))
-@examples(4)
-def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
-    value = answer(params(case))
-    assert answer(dict(parse_qsl(value["query"]))) == value
-
-
-@given(cases(catalog_only=True))
-@examples(3)
-def test_the_command_shown_gives_the_same_report(case: Case) -> None:
-    value = answer(params(case))
+def the_command_gives_the_same_report(value: dict[str, Any]) -> None:
     arguments = build_parser().parse_args(shlex.split(value["command"])[3:])
     model = MODELS[arguments.model]
     report = estimate(model, plan_from(arguments, model))
@@ -83,12 +76,10 @@ def test_the_command_shown_gives_the_same_report(case: Case) -> None:
     assert report.gpu.total == value["report"]["gpu"]["peak"]
 
 
-@given(cases(catalog_only=True))
-@examples(3)
-def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Case) -> None:
-    value = answer(params(case))
+def a_saving_is_the_peak_without_one_technique_minus_that_with_it(
+    value: dict[str, Any], case: Case
+) -> None:
     used = {saving["option"] for saving in value["savings"]}
-    case = on_the_page(case)
     resolved = resolve(case.architecture, case.plan)
     assert ("reversible" in used) == resolved.reversible
     assert ("offload" in used) == (resolved.offload == "optimizer")
@@ -102,15 +93,21 @@ def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Cas
             assert saving["ram"] == -case.report.ram.total
 
 
-@given(cases(catalog_only=True))
-@examples(3)
-def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
-    value = answer(params(case))
-    report = on_the_page(case).report
+def time_and_evidence_are_the_command_lines_sentences(value: dict[str, Any], case: Case) -> None:
+    report = case.report
     untimed = [note for note in report.notes if note.startswith(TIMED_NOTE)]
     assert [value["time"]] == ([report.seconds.words] if report.seconds else untimed)
     assert value["evidence"] == report.evidence.words
     assert [*value["notes"], *untimed] == list(report.notes)  # nothing is said twice
+
+
+def what_is_called_refused_is_refused_for_that_reason(
+    value: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    for field, rules in value["refused"].items():
+        for choice, rule in rules.items():
+            error = ask("answer", {**asked, field: choice})["error"]
+            assert (error["field"], error["rule"]) == (field, rule)
 
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
@@ -192,16 +189,6 @@ def test_a_mistake_in_a_config_json_is_named_beside_its_field(
     assert (error["type"], error["field"], error["value"]) == ("InputError", "config", named)
     assert rule in error["rule"]
     assert error["message"].isprintable()
-
-
-@given(cases(catalog_only=True))
-@examples(3)
-def test_a_choice_that_is_called_refused_is_refused_for_that_reason(case: Case) -> None:
-    asked = params(case)
-    for field, rules in answer(asked)["refused"].items():
-        for value, rule in rules.items():
-            error = ask("answer", {**asked, field: value})["error"]
-            assert (error["field"], error["rule"]) == (field, rule)
 
 
 def test_only_choices_that_no_other_option_would_allow_are_called_refused() -> None:
