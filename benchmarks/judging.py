@@ -63,6 +63,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from hivemind.utils.crypto import RSAPrivateKey
 
     from tests.training.sparse.attacks import ATTACKS, BadPeer
+    from training.access.envelope import FileError
     from training.access.grants import peer_id_of
     from training.monitor.judging import HeldBatches
     from training.run.recipes import TINY, TINY_SPARSE
@@ -71,7 +72,6 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from training.sparse.judging import Judge
     from training.sparse.layout import Layout
     from training.sparse.open_round import OpenRound
-    from training.sparse.payload import PayloadError
     from training.sparse.peer import Peer, published
     from training.sparse.shared import SharedState, load
     from training.sparse.store import FolderStore
@@ -114,7 +114,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             for sha256 in published(swarm.store, number):
                 try:
                     open_round.offer(sha256)
-                except PayloadError:  # by its norm; only a bad one has such
+                except FileError:  # by its norm; only a bad one has such
                     counts[True][0] += 1
             offered = open_round.taken
             if judged:

@@ -24,7 +24,7 @@ OVERHEAD_BYTES = _PREFIX.size + HEADER_BYTES + SIGNATURE_BYTES  # of a file besi
 
 
 class FileError(ValueError):
-    """A file that is not what it should be; the message says why."""
+    """A file that is not what it should be, or not taken; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from training.run.recipes import MOST_PAYLOADS
 from training.sparse import payload
 from training.sparse.codec import decode
 from training.sparse.layout import Layout
-from training.sparse.payload import Payload, PayloadError, Round
+from training.sparse.payload import Payload, Round
 from training.sparse.shared import Contribution, SharedState
 from training.sparse.store import Store, StoreError, is_digest
 
@@ -99,7 +99,7 @@ def find(swarm: Swarm, number: int) -> Closing | None:
             return None
         content = swarm.store.get(sha256, _MOST_BYTES + envelope.OVERHEAD_BYTES)
         closing = _read(content, swarm)
-    except (StoreError, FileError, PayloadError) as error:
+    except (StoreError, FileError) as error:
         raise ClosingError(f"the list of round {number}: {error}") from error
     if closing.of.number != number:
         raise ClosingError(f"the list of round {number}: made for round {closing.of.number}")
@@ -115,7 +115,7 @@ def apply(swarm: Swarm, closing: Closing, state: SharedState) -> SharedState:
     """
     try:
         payload.check_round(closing.of, swarm.round_of(state))
-    except PayloadError as error:
+    except FileError as error:
         raise ClosingError(f"the list of round {closing.of.number}: {error}") from error
     after = step(swarm, closing.of, closing.taken, state)
     if after.digest() != closing.end:
@@ -165,7 +165,7 @@ def _fetch(swarm: Swarm, of: Round, sha256: str) -> bytes:
 def _open(swarm: Swarm, of: Round, taken: Taken, content: bytes) -> Payload:
     try:
         found = payload.read(content, of, swarm.layout, math.inf)
-    except PayloadError as error:
+    except FileError as error:
         raise ClosingError(f"a payload of round {of.number}: {error}") from error
     if (found.peer, found.samples) != (taken.peer, taken.samples):
         raise ClosingError(f"a payload of round {of.number} is not the one on the list")

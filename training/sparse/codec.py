@@ -25,14 +25,11 @@ import numpy as np
 import torch
 
 from calculator.errors import InputError
+from training.access.envelope import FileError
 from training.sparse.layout import BLOCK, PLACE_BITS, VALUE_BITS, Layout, kept_of, pack, unpack
 
 _HIGHER, _NEGATIVE = 1, 2  # bits of a value
 _LARGEST = torch.finfo(torch.bfloat16).max
-
-
-class UpdateError(ValueError):
-    """Bytes that are no update of this model; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -78,36 +75,29 @@ def encode(vector: torch.Tensor, layout: Layout) -> bytes:
     return content
 
 
-def decode(
-    content: bytes,
-    layout: Layout,
-    largest_norm: float = math.inf,
-) -> Update:
+def decode(content: bytes, layout: Layout, largest_norm: float = math.inf) -> Update:
     """Read an encoded update, whoever sent it.
 
     Args:
         largest_norm: that an update may have.
 
     Raises:
-        UpdateError: with the reason, when it is not one or weighs too much.
+        FileError: with the reason, when it is not one or weighs too much.
     """
     if len(content) != layout.update_bytes:
-        raise UpdateError(f"{len(content):,} bytes, but an update has {layout.update_bytes:,}")
+        raise FileError(f"{len(content):,} bytes, but an update has {layout.update_bytes:,}")
     parts, start = [], 0
     for size in layout.sections:
         parts.append(np.frombuffer(content, np.uint8, size, start).copy())
         start += size
     low, high = _read_scales(parts[0])
-    try:
-        codes = unpack(torch.from_numpy(parts[1]), VALUE_BITS, layout.sent)
-        places = unpack(torch.from_numpy(parts[2]), PLACE_BITS, layout.sent)
-    except ValueError as error:
-        raise UpdateError(str(error)) from error
+    codes = unpack(torch.from_numpy(parts[1]), VALUE_BITS, layout.sent)
+    places = unpack(torch.from_numpy(parts[2]), PLACE_BITS, layout.sent)
     _check_places(places, layout)
     is_higher = (codes & _HIGHER) > 0
     norm = _norm(low, high, is_higher, layout)
     if not norm <= largest_norm:
-        raise UpdateError(f"its norm is {norm:.3g}, and {largest_norm:.3g} is the most")
+        raise FileError(f"its norm is {norm:.3g}, and {largest_norm:.3g} is the most")
     block_of = layout.block_of
     sizes = torch.where(is_higher, high[block_of], low[block_of])
     values = torch.where((codes & _NEGATIVE) > 0, -sizes, sizes)
@@ -149,21 +139,21 @@ def _read_scales(content: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
     scales = torch.from_numpy(content.view("<i2").astype(np.int16)).view(torch.bfloat16)
     low, high = scales.float().view(-1, 2).unbind(1)
     if not bool(scales.isfinite().all()):
-        raise UpdateError("a scale that is not finite")
+        raise FileError("a scale that is not finite")
     if bool(torch.signbit(scales).any()):
-        raise UpdateError("a negative scale")
+        raise FileError("a negative scale")
     if bool((low > high).any()):
-        raise UpdateError("a lower magnitude above the higher one")
+        raise FileError("a lower magnitude above the higher one")
     return low.contiguous(), high.contiguous()
 
 
 def _check_places(places: torch.Tensor, layout: Layout) -> None:
     if bool((places >= layout.lengths[layout.block_of]).any()):
-        raise UpdateError("a place out of its block's range")
+        raise FileError("a place out of its block's range")
     rises = places[1:] > places[:-1]
     is_same_block = layout.block_of[1:] == layout.block_of[:-1]
     if not bool((rises | ~is_same_block).all()):
-        raise UpdateError("places that are repeated or out of order")
+        raise FileError("places that are repeated or out of order")
 
 
 def _norm(low: torch.Tensor, high: torch.Tensor, is_higher: torch.Tensor, layout: Layout) -> float:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from training.access import grants
+from training.access.envelope import FileError
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.access.signatures import PeerKey
@@ -23,10 +24,9 @@ from training.sparse.audience import Audience
 from training.sparse.closing import Swarm, Taken
 from training.sparse.judging import Effect, Judge
 from training.sparse.open_round import OpenRound
-from training.sparse.payload import PayloadError
-from training.sparse.report import Report, ReportError
+from training.sparse.report import Report
 from training.sparse.shared import SharedState
-from training.sparse.store import FolderStore
+from training.sparse.store import FolderStore, StoreError
 from training.sparse.waiting import Waiting
 
 
@@ -116,7 +116,7 @@ class Host:
             self.bytes_in += len(content)
             try:
                 taken = self._round.take(content, member)
-            except PayloadError as error:
+            except FileError as error:
                 self.refused += 1
                 raise NotTakenError(str(error)) from error
             peers.name_payload(self.store, self._round.of.number, taken.sha256)
@@ -131,7 +131,7 @@ class Host:
         member = self._admit(token)
         try:
             peer, report = reports.read(content, self.swarm.run)
-        except ReportError as error:
+        except FileError as error:
             raise NotTakenError(str(error)) from error
         if member not in (None, peer):
             raise NotTakenError("signed by another than the grant is for", is_forbidden=True)
@@ -230,7 +230,7 @@ class Host:
         largest = self.settings.largest_norm
         self._round = OpenRound(self.swarm, self.state, largest, self._is_banned)
         for sha256 in sorted(peers.published(self.store, self.state.round), key=self.store.came_at):
-            with suppress(PayloadError):
+            with suppress(FileError, StoreError):
                 self._round.offer(sha256)
 
     def _not_judged(self) -> list[Taken]:

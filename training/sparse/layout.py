@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from calculator.errors import InputError
+from training.access.envelope import FileError
 
 BLOCK = 4096  # elements; a place within it takes 12 bits
 KEPT = 64  # elements of a whole block that are sent
@@ -125,17 +126,17 @@ def unpack(content: torch.Tensor, bits: int, count: int) -> torch.Tensor:
     """The `count` numbers in packed bytes: int64 [count].
 
     Raises:
-        ValueError: there are more or fewer bytes, or what is left of the last group is not zero.
+        FileError: there are more or fewer bytes, or what is left of the last group is not zero.
     """
     each, width = _group(bits)
     if len(content) != packed_bytes(count, bits):
-        raise ValueError(f"{len(content)} bytes for {count} numbers of {bits} bits")
+        raise FileError(f"{len(content)} bytes for {count} numbers of {bits} bits")
     groups = content.to(torch.int64).view(-1, width)
     words = (groups << _shifts(width, 8, content.device)).sum(dim=1)
     mask = (1 << bits) - 1
     numbers = ((words[:, None] >> _shifts(each, bits, content.device)) & mask).flatten()
     if bool(numbers[count:].any()):
-        raise ValueError("bits after the last number that are not zero")
+        raise FileError("bits after the last number that are not zero")
     return numbers[:count]
 
 

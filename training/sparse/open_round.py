@@ -4,14 +4,13 @@ import hashlib
 import math
 from collections.abc import Callable, Collection
 
+from training.access.envelope import FileError
 from training.access.signatures import PeerKey
 from training.run.recipes import MOST_PAYLOADS
 from training.sparse import closing, payload
 from training.sparse.closing import Closing, Swarm, Taken
 from training.sparse.codec import Update
-from training.sparse.payload import PayloadError
 from training.sparse.shared import SharedState
-from training.sparse.store import StoreError
 
 
 class OpenRound:
@@ -49,14 +48,10 @@ class OpenRound:
         """Check a payload that a peer has published, and take it.
 
         Raises:
-            PayloadError: with the reason, when the round does not take it.
+            FileError: with the reason, when the round does not take it.
+            StoreError: it cannot be had.
         """
-        try:
-            most = payload.most_bytes(self._swarm.layout)
-            content = self._swarm.store.get(sha256, most)
-        except StoreError as error:
-            raise PayloadError(str(error)) from error
-        return self.take(content)
+        return self.take(self._swarm.store.get(sha256, payload.most_bytes(self._swarm.layout)))
 
     def take(self, content: bytes, peer: str | None = None) -> Taken:
         """Check a payload, keep its file and take it; again the same one changes nothing.
@@ -65,23 +60,23 @@ class OpenRound:
             peer: identity that it must be of; None: any.
 
         Raises:
-            PayloadError: with the reason, when the round does not take it; it is not kept.
+            FileError: with the reason, when the round does not take it; it is not kept.
         """
         found = payload.read(content, self.of, self._swarm.layout, self._largest_norm)
         signer = found.peer
         if peer not in (None, signer):
-            raise PayloadError("its peer has no access to the run")
+            raise FileError("its peer has no access to the run")
         if self._is_banned(signer):
-            raise PayloadError("its peer is banned from the run")
+            raise FileError("its peer is banned from the run")
         before = self.arrived.get(signer)
         if before is not None:
             if before.sha256 == hashlib.sha256(content).hexdigest():
                 return before
-            raise PayloadError("its peer has one in this round already")
+            raise FileError("its peer has one in this round already")
         if not self.takes_more:
-            raise PayloadError("the round is closing")
+            raise FileError("the round is closing")
         if len(self.arrived) >= MOST_PAYLOADS:
-            raise PayloadError("the round is full")
+            raise FileError("the round is full")
         sha256 = self._swarm.store.put(content)
         taken = self.arrived[signer] = Taken(sha256, signer, found.samples)
         return taken

@@ -6,16 +6,12 @@ from typing import Any
 from training.access import envelope
 from training.access.envelope import FileError, SignedFile
 from training.access.signatures import PeerKey
-from training.sparse.codec import Update, UpdateError, decode
+from training.sparse.codec import Update, decode
 from training.sparse.layout import Layout
 from training.sparse.store import is_digest
 
 MOST = 2**40  # rounds, samples: more is no run
 _KIND = "payload"
-
-
-class PayloadError(ValueError):
-    """A payload that a round does not take; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +60,11 @@ def read(content: bytes, of: Round, layout: Layout, largest_norm: float) -> Payl
         largest_norm: that its update may have.
 
     Raises:
-        PayloadError: with the reason, when the round cannot take it.
+        FileError: with the reason, when the round cannot take it.
     """
-    try:
-        file = envelope.open_file(_KIND, content, layout.update_bytes)
-        samples = _check_fields(file, of)
-        update = decode(file.body, layout, largest_norm)
-    except (FileError, UpdateError) as error:
-        raise PayloadError(str(error)) from error
-    return Payload(file.signer, samples, update)
+    file = envelope.open_file(_KIND, content, layout.update_bytes)
+    samples = _check_fields(file, of)
+    return Payload(file.signer, samples, decode(file.body, layout, largest_norm))
 
 
 def _check_fields(file: SignedFile, of: Round) -> int:
@@ -80,7 +72,7 @@ def _check_fields(file: SignedFile, of: Round) -> int:
     samples = file.fields.pop("samples", None)
     check_round(read_round(file.fields), of)
     if not is_count(samples) or not samples:
-        raise PayloadError("its number of samples is none")
+        raise FileError("its number of samples is none")
     return int(samples)
 
 
@@ -88,14 +80,14 @@ def read_round(fields: dict[str, Any]) -> Round:
     """The round in a file's fields, which name it and nothing else.
 
     Raises:
-        PayloadError: when they do not.
+        FileError: when they do not.
     """
     try:
         of = Round(**fields)
     except TypeError as error:
-        raise PayloadError("its header has other fields") from error
+        raise FileError("its header has other fields") from error
     if not (isinstance(of.run, str) and is_count(of.number) and is_digest(of.start)):
-        raise PayloadError("its header names no round")
+        raise FileError("its header names no round")
     return of
 
 
@@ -103,14 +95,14 @@ def check_round(found: Round, of: Round) -> None:
     """See that a file's round is the one that is wanted.
 
     Raises:
-        PayloadError: with the reason, when it is not.
+        FileError: with the reason, when it is not.
     """
     if found.run != of.run:
-        raise PayloadError("made for another run")
+        raise FileError("made for another run")
     if found.number != of.number:
-        raise PayloadError(f"made for round {found.number}, but this is {of.number}")
+        raise FileError(f"made for round {found.number}, but this is {of.number}")
     if found.start != of.start:
-        raise PayloadError("it starts from other weights than the round")
+        raise FileError("it starts from other weights than the round")
 
 
 def is_count(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from training.access import envelope
+from training.access.envelope import FileError
 from training.access.signatures import PeerKey
 from training.run.live import PeerState
 from training.run.milestones import Milestone
@@ -17,10 +18,6 @@ MOST_BYTES = envelope.OVERHEAD_BYTES
 OLDEST_SECONDS = 600.0
 _KIND = "report"
 _NAME = r"[\w .@-]{1,40}"
-
-
-class ReportError(ValueError):
-    """A report that is none; the message says why."""
 
 
 Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -66,25 +63,21 @@ def read(content: bytes, run: str, now: float | None = None) -> tuple[str, Repor
     """The identity of whoever signed a report, and what it says.
 
     Raises:
-        ReportError: it is none of this run and time.
+        FileError: it is none of this run and time.
     """
+    file = envelope.open_file(_KIND, content, 0)
+    if file.fields.pop("run", None) != run:
+        raise FileError("made for another run")
     try:
-        file = envelope.open_file(_KIND, content, 0)
-    except envelope.FileError as error:
-        raise ReportError(str(error)) from error
-    fields = file.fields
-    if fields.pop("run", None) != run:
-        raise ReportError("made for another run")
-    try:
-        report = _READER.validate_python(fields)
+        report = _READER.validate_python(file.fields)
     except ValidationError as error:
         first = error.errors()[0]
         is_value = first["type"] not in ("missing", "unexpected_keyword_argument")
-        raise ReportError(
+        raise FileError(
             f"its {first['loc'][0]} is none" if is_value else "its header has other fields"
         ) from error
     if abs(report.time - (time.time() if now is None else now)) > OLDEST_SECONDS:
-        raise ReportError("made at another time")
+        raise FileError("made at another time")
     return file.signer, report
 
 

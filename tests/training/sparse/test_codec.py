@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
+from training.access.envelope import FileError
 from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.run.recipes import PAPER
-from training.sparse.codec import UpdateError, decode, encode
+from training.sparse.codec import decode, encode
 from training.sparse.layout import BLOCK, KEPT, Layout, kept_of
 
 ROUNDING = 2.0**-8  # of a number to bfloat16's 8 significant bits, relative, at most
@@ -150,7 +151,7 @@ def test_a_layout_has_tensors_and_none_is_empty(sizes: tuple[int, ...]) -> None:
 
 def test_bytes_of_another_length_are_refused(content: bytes) -> None:
     for other in (b"", content[:-1], content + b"\0", content * 2):
-        with pytest.raises(UpdateError, match=f"{len(other):,} bytes"):
+        with pytest.raises(FileError, match=f"{len(other):,} bytes"):
             decode(other, SMALL)
 
 
@@ -168,7 +169,7 @@ def test_scales_that_no_encoder_writes_are_refused(
     content: bytes, low: float, high: float, reason: str
 ) -> None:
     decode(with_scales(content, 1.0, 2.0), SMALL)
-    with pytest.raises(UpdateError, match=reason):
+    with pytest.raises(FileError, match=reason):
         decode(with_scales(content, low, high), SMALL)
 
 
@@ -183,14 +184,14 @@ def test_scales_that_no_encoder_writes_are_refused(
 )
 def test_places_that_no_encoder_writes_are_refused(places: list[int], reason: str) -> None:
     decode(with_places([98, 99]), Layout((100,)))
-    with pytest.raises(UpdateError, match=reason):
+    with pytest.raises(FileError, match=reason):
         decode(with_places(places), Layout((100,)))
 
 
 def test_an_update_that_is_too_long_is_refused(content: bytes) -> None:
     norm = decode(content, SMALL).norm
     decode(content, SMALL, largest_norm=norm)
-    with pytest.raises(UpdateError, match="norm"):
+    with pytest.raises(FileError, match="norm"):
         decode(content, SMALL, largest_norm=math.nextafter(norm, 0))
 
 
@@ -200,7 +201,7 @@ def test_whatever_the_bytes_are_they_are_refused_or_decoded_to_finite_values(
 ) -> None:
     try:
         update = decode(content, SMALL, largest_norm=1.0)
-    except UpdateError:
+    except FileError:
         return
     assert update.values.isfinite().all()
     assert update.norm <= 1.0
@@ -214,7 +215,7 @@ def test_one_turned_bit_is_refused_or_changes_the_update(place: int, bit: int) -
     spoilt[place] ^= 1 << bit
     try:
         update = decode(bytes(spoilt), SMALL)
-    except UpdateError:
+    except FileError:
         return
     honest = decode(content, SMALL).dense(SMALL.elements)
     assert not torch.equal(update.dense(SMALL.elements), honest)

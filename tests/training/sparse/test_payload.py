@@ -15,7 +15,7 @@ from training.access.envelope import FileError
 from training.sparse import payload
 from training.sparse.codec import decode, encode
 from training.sparse.layout import Layout
-from training.sparse.payload import PayloadError, Round
+from training.sparse.payload import Round
 
 LAYOUT = Layout((5000, 30))
 ROUND = Round("our-run", 7, "ab" * 32)
@@ -77,23 +77,23 @@ def test_a_signature_and_a_header_take_less_than_two_kilobytes() -> None:
 )
 def test_a_signed_header_must_be_a_payloads(changes: dict[str, Any]) -> None:
     read(sign(FIELDS))
-    with pytest.raises(PayloadError, match=r"header|samples"):
+    with pytest.raises(FileError, match=r"header|samples"):
         read(sign(FIELDS | changes))
 
 
 def test_a_field_must_not_be_missing() -> None:
     for field in FIELDS:
-        with pytest.raises(PayloadError, match=r"header|samples"):
+        with pytest.raises(FileError, match=r"header|samples"):
             read(sign({name: value for name, value in FIELDS.items() if name != field}))
 
 
 def test_a_file_of_another_kind_is_no_payload() -> None:
-    with pytest.raises(PayloadError, match="not a payload"):
+    with pytest.raises(FileError, match="not a payload"):
         read(sign(FIELDS, kind="closing"))
 
 
 def test_a_file_that_is_too_long_is_not_looked_at() -> None:
-    with pytest.raises(PayloadError, match="too many"):
+    with pytest.raises(FileError, match="too many"):
         read(FILE + bytes(envelope.OVERHEAD_BYTES))
 
 
@@ -109,7 +109,7 @@ def test_nobody_signs_with_the_key_of_another(keys: list[RSAPrivateKey]) -> None
 
     content = payload.write(ROUND, 96, UPDATE, Thief())
     assert stolen.encode() in content
-    with pytest.raises(PayloadError, match="did not sign"):
+    with pytest.raises(FileError, match="did not sign"):
         read(content)
 
 
@@ -117,13 +117,13 @@ def test_nobody_signs_with_the_key_of_another(keys: list[RSAPrivateKey]) -> None
 def test_one_turned_bit_is_noticed(place: int, bit: int) -> None:
     spoilt = bytearray(FILE)
     spoilt[place] ^= 1 << bit
-    with pytest.raises(PayloadError):
+    with pytest.raises(FileError):
         read(bytes(spoilt))
 
 
 @given(st.integers(0, len(FILE) - 1))
 def test_a_file_that_was_cut_off_is_refused(size: int) -> None:
-    with pytest.raises(PayloadError):
+    with pytest.raises(FileError):
         read(FILE[:size])
 
 
@@ -155,5 +155,5 @@ def test_the_key_must_be_a_peers() -> None:
         def get_public_key(self) -> Any:
             return type("Text", (), {"to_bytes": lambda _self: b"ssh-rsa none"})()
 
-    with pytest.raises(PayloadError, match="RSA key"):
+    with pytest.raises(FileError, match="RSA key"):
         read(payload.write(ROUND, 96, UPDATE, Nobody()))

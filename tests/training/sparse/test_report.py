@@ -7,8 +7,9 @@ import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import envelope
+from training.access.envelope import FileError
 from training.sparse import report
-from training.sparse.report import Report, ReportError
+from training.sparse.report import Report
 
 REPORT = Report(
     name="alice",
@@ -53,22 +54,22 @@ def test_a_report_with_a_bad_field_is_refused(
     keys: list[RSAPrivateKey], changes: dict[str, Any], words: str
 ) -> None:
     content = report.write("our-run", replace(REPORT, **changes), keys[1])
-    with pytest.raises(ReportError, match=words):
+    with pytest.raises(FileError, match=words):
         report.read(content, "our-run", now=1100.0)
 
 
 def test_a_report_of_another_run_or_kind_is_refused(keys: list[RSAPrivateKey]) -> None:
-    with pytest.raises(ReportError, match="another run"):
+    with pytest.raises(FileError, match="another run"):
         report.read(report.write("their-run", REPORT, keys[1]), "our-run", now=1100.0)
-    with pytest.raises(ReportError, match="not a report"):
+    with pytest.raises(FileError, match="not a report"):
         report.read(envelope.seal("payload", {}, b"", keys[1]), "our-run")
-    with pytest.raises(ReportError, match="other fields"):
+    with pytest.raises(FileError, match="other fields"):
         report.read(envelope.seal("report", {"run": "our-run"}, b"", keys[1]), "our-run")
-    with pytest.raises(ReportError, match="too short"):
+    with pytest.raises(FileError, match="too short"):
         report.read(b"", "our-run")
 
 
 def test_a_changed_report_is_refused(keys: list[RSAPrivateKey]) -> None:
     content = report.write("our-run", REPORT, keys[1]).replace(b'"number":7', b'"number":8')
-    with pytest.raises(ReportError, match="did not sign"):
+    with pytest.raises(FileError, match="did not sign"):
         report.read(content, "our-run", now=1100.0)

@@ -11,16 +11,16 @@ from hivemind.utils.crypto import RSAPrivateKey
 from torch.nn import functional
 
 from training.access import envelope
+from training.access.envelope import FileError
 from training.sparse import catching_up, closing, payload
 from training.sparse.catching_up import follow, join
 from training.sparse.closing import Closing, ClosingError, DivergedError, Swarm
 from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.open_round import OpenRound
-from training.sparse.payload import PayloadError
 from training.sparse.peer import Peer, published
 from training.sparse.shared import SharedState, load
-from training.sparse.store import FolderStore
+from training.sparse.store import FolderStore, StoreError
 
 
 def build_model() -> torch.nn.Sequential:
@@ -152,9 +152,9 @@ def test_a_bad_payload_is_left_out_with_a_reason(
     swarm: Swarm, keys: list[RSAPrivateKey], changes: dict[str, Any], reason: str
 ) -> None:
     open_round = OpenRound(swarm, FIRST, 100.0)
-    with pytest.raises(PayloadError, match=reason):
+    with pytest.raises(FileError, match=reason):
         open_round.offer(offer(swarm, keys[1], **changes))
-    with pytest.raises(PayloadError, match="cannot be read"):
+    with pytest.raises(StoreError, match="cannot be read"):
         open_round.offer("ab" * 32)
     assert open_round.taken == ()
 

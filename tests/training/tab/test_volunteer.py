@@ -13,12 +13,13 @@ from tests.training.sparse.rounds import make_swarm
 from tests.training.tab.scripts import ask
 from tests.training.tab.test_learning import random_model
 from training.access import envelope
+from training.access.envelope import FileError
 from training.access.grants import peer_id_of
 from training.optimizer.lamb import parameter_groups
 from training.pictures.in_page import shape_of
 from training.run.recipes import REHEARSAL
 from training.sparse import catching_up, payload, report, shared
-from training.sparse.codec import UpdateError, decode, encode
+from training.sparse.codec import decode, encode
 from training.sparse.layout import Layout
 from training.sparse.shared import Contribution, SharedState, flatten
 from training.sparse.store import FolderStore
@@ -169,7 +170,7 @@ def test_a_tabs_local_steps_are_adamws() -> None:
 @pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: b"\xff\xff" + c[2:]])
 def test_a_tab_refuses_what_python_refuses(spoil: object) -> None:
     content = spoil(encode(random_vector(4), LAYOUT))  # type: ignore[operator]
-    with pytest.raises(UpdateError):
+    with pytest.raises(FileError):
         decode(content, LAYOUT)
     with pytest.raises(AssertionError, match="Error"):
         ask("read", content=text_of(content), sizes=LAYOUT.sizes)
