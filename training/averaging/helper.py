@@ -16,12 +16,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from training.averaging.optimizer import StateUnavailableError, SwarmOptimizer, open_optimizer
 from training.averaging.reduction import Round
-from training.averaging.state import TrainingState
 from training.model.build import warm_up
 from training.network.connection import Network
 from training.run.recipes import Recipe
@@ -85,34 +85,22 @@ class Helper:
             self.optimizer.state_averager.allow_state_sharing = False
 
     @property
-    def step(self) -> int:
-        """The global step that its state is of."""
-        return int(self.optimizer.local_epoch)
-
-    @property
-    def callers(self) -> int:
-        """Number of volunteers that connect to others but accept no connections."""
-        return len(self.optimizer.tracker.callers)
-
-    @property
-    def reachable(self) -> int:
-        """Number of volunteers that accept connections."""
-        return len(self.optimizer.tracker.reachable)
-
-    @property
     def is_stuck(self) -> bool:
         """True if a process of the library hangs, as one in a few dozen does after it starts."""
         since = self._busy_since
         return since is not None and time.monotonic() - since > self._patience
 
-    def state(self, seconds: float) -> TrainingState | None:
-        """The run's state, None where it has not the newest within `seconds`."""
+    def state(self, seconds: float) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        """Metadata and tensors of the run's state: our own where it is the newest, else a peer's.
+
+        None where there is no usable one within `seconds`.
+        """
         if not self._work_lock.acquire(timeout=seconds):
             return None
         try:
-            if not self.is_active or self.optimizer.is_behind:
-                return None
-            return self.optimizer.current_state()
+            if self.is_active and not self.optimizer.is_behind:
+                return self.optimizer.current_state().as_loaded()
+            return self.optimizer.fetch_state(seconds)
         finally:
             self._work_lock.release()
 

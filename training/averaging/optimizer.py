@@ -19,7 +19,7 @@ from hivemind.optim.state_averager import dump_optimizer_state
 from training.averaging.guard import GuardedGradientAverager
 from training.averaging.progress import CredibleTracker
 from training.averaging.reduction import Round
-from training.averaging.state import StateAverager, TrainingState, state_prefix
+from training.averaging.state import StateAverager, StateDownload, TrainingState
 from training.averaging.wire import WireCompression, WireFormat, expected_bytes
 from training.network.connection import Network
 from training.optimizer import lamb
@@ -74,7 +74,7 @@ class SwarmOptimizer(hivemind.Optimizer):
     def _make_state_averager(self, **options: Any) -> StateAverager:
         averager = StateAverager(
             dht=self.dht,
-            prefix=state_prefix(self.run_id),
+            prefix=f"{self.run_id}_state_averager",
             min_matchmaking_time=self.matchmaking_time,
             allreduce_timeout=self.allreduce_timeout,
             shutdown_timeout=self.shutdown_timeout,
@@ -291,16 +291,23 @@ class SwarmOptimizer(hivemind.Optimizer):
     def _try_download(self, deadline: float) -> bool:
         epoch = self.local_epoch
         try:
-            timeout = max(1.0, deadline - time.monotonic())
-            self.state_averager.ceiling = self.tracker.ceiling
-            if not self.client_mode:
-                self.state_averager.callers = self.tracker.callers
-            self.state_averager.load_state_from_peers(timeout=timeout)
+            self._choose_donors()
+            self.state_averager.load_state_from_peers(timeout=max(1.0, deadline - time.monotonic()))
         except Exception as error:  # whatever a peer may send, it must not end this one
             logger.warning("a download failed: %r", error)
             return False
         newest = self.tracker.global_epoch
         return bool(self.local_epoch > epoch or self.local_epoch >= newest - 1)
+
+    def fetch_state(self, seconds: float) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        """Metadata and tensors of a peer's state, which is not taken; None where there is none."""
+        self._choose_donors()
+        return StateDownload.load_state_from_peers(self.state_averager, timeout=seconds)
+
+    def _choose_donors(self) -> None:
+        self.state_averager.ceiling = self.tracker.ceiling
+        if not self.client_mode:
+            self.state_averager.callers = self.tracker.callers
 
     def _start_over(self) -> None:
         self.downloads += 1

@@ -25,7 +25,6 @@ from training.averaging.donors import (
     read_offers,
 )
 from training.averaging.guard import GuardedAverager
-from training.network.connection import Network
 
 logger = logging.getLogger(__name__)
 
@@ -103,10 +102,6 @@ class StateDownload(DecentralizedAverager):
     callers: Sequence[PeerID] = ()  # peers behind routers that are connected with us
     ceiling: float = math.inf  # the furthest step that is credible
 
-    def __init__(self, *arguments: Any, model_size: tuple[int, int] | None = None, **options: Any):
-        self._model_size = model_size  # tensors and elements of the model
-        super().__init__(*arguments, **options)  # forks
-
     @classmethod
     def _get_handle_name(cls, namespace: str | None, method_name: str) -> str:
         """Answer to the name of hivemind's own class, whatever the subclass is called."""
@@ -150,15 +145,11 @@ class StateDownload(DecentralizedAverager):
         found = None
         try:
             async with asyncio.timeout(timeout):
-                tensors, elements = self._model_size or (
-                    len(self._averaged_tensors),
-                    self.total_size,
-                )
                 found = await Donors(
                     await self._list_donors(callers, ceiling),
                     lambda peer: self.get_stub(self._p2p, peer, namespace=self.prefix),
-                    tensors,
-                    4 * COPIES * elements + LARGEST_METADATA + 2**20,
+                    len(self._averaged_tensors),
+                    4 * COPIES * self.total_size + LARGEST_METADATA + 2**20,
                     self.next_chunk_timeout or self.request_timeout,
                 ).find()
         except TimeoutError:
@@ -201,26 +192,3 @@ class StateAverager(GuardedAverager, TrainingStateAverager, StateDownload):
         parameters = tensors[: len(self._averaged_tensors)]
         sketch = await asyncio.to_thread(draw_sketch, epoch, parameters, request.metadata)
         return averaging_pb2.DownloadData(metadata=sketch.to_bytes())
-
-
-def state_prefix(run: str) -> str:
-    """The DHT prefix under which peers offer their state."""
-    return f"{run}_state_averager"
-
-
-def open_download(network: Network, shapes: Sequence[torch.Size]) -> StateDownload:
-    """Open a member of the run that fetches states and neither trains nor shares.
-
-    `shapes` are those of the model's `ordered_parameters`.
-    """
-    download = StateDownload(
-        averaged_tensors=[torch.zeros(1)],
-        dht=network.dht,
-        prefix=state_prefix(network.run),
-        client_mode=True,
-        next_chunk_timeout=15.0,
-        model_size=(len(shapes), sum(shape.numel() for shape in shapes)),
-        start=True,
-    )
-    download.shapes = shapes
-    return download

@@ -6,7 +6,6 @@ When it dies the run goes on without it; started again it finds the volunteers i
 import logging
 import threading
 import time
-from typing import Any
 
 import torch
 from hivemind.utils import get_dht_time
@@ -14,7 +13,6 @@ from hivemind.utils import get_dht_time
 from training.access.membership import Membership
 from training.averaging.helper import Helper
 from training.averaging.optimizer import ordered_parameters
-from training.averaging.state import open_download
 from training.model.build import build_model
 from training.monitor import rollback
 from training.monitor.monitor import Monitor, MonitorOptions, going_on, say
@@ -65,9 +63,6 @@ class AveragingMonitor(Monitor):
         with going_on("offering to test others' reachability"):
             reachability.serve(self.network.dht)
         reports.serve(self.network.dht)
-        shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
-        with self.network.forking():
-            self.download = open_download(self.network, shapes)
         self._testimony = Contribution(NAME)
         model = build_model(self.recipe).train()
         self.helper = Helper(self.network, self.recipe, model, self._testimony.witness)
@@ -85,9 +80,9 @@ class AveragingMonitor(Monitor):
 
     def _look_after_callers(self) -> None:
         """Average for those behind routers where too few others can, and say how it stands."""
-        helper = self.helper
+        helper, tracker = self.helper, self.helper.optimizer.tracker
         self.is_stuck = helper.is_stuck
-        callers, reachable = helper.callers, helper.reachable
+        callers, reachable = len(tracker.callers), len(tracker.reachable)
         helper.is_active = is_help_needed(callers, reachable)
         sentences = [self.tally.describe_partition(), describe_callers(callers, reachable)]
         sentence = ". ".join(filter(None, sentences))
@@ -127,8 +122,8 @@ class AveragingMonitor(Monitor):
         oldest = now - reports.EXPIRATION_SECONDS
         self._reports = {key: told for key, told in self._reports.items() if told.time > oldest}
         if self._testimony.recent:
-            own = contributor_id(self.network.subkey)
-            self._reports[own] = self._testimony.report(PeerState.HELPING, self.helper.step, 0.0)
+            own, step = contributor_id(self.network.subkey), self.helper.optimizer.local_epoch
+            self._reports[own] = self._testimony.report(PeerState.HELPING, step, 0.0)
 
     def _publish_bans(self) -> None:
         """Tell the volunteers who is banned, again and again."""
@@ -171,7 +166,6 @@ class AveragingMonitor(Monitor):
         """Leave the network."""
         super().close()
         self.helper.close()
-        self.download.shutdown()
         self.network.close()
 
     def _take_weights(self) -> tuple[int, list[torch.Tensor]]:
@@ -180,12 +174,7 @@ class AveragingMonitor(Monitor):
         Raises:
             RuntimeError: when no volunteer sent a usable state.
         """
-        seconds = self.recipe.swarm.state_download_timeout
-        own = self.helper.state(seconds) if self.helper.is_active else None
-        if own is not None:
-            state: Any = own.as_loaded()
-        else:
-            state = self.download.load_state_from_peers(timeout=seconds)
+        state = self.helper.state(self.recipe.swarm.state_download_timeout)
         if state is None:
             raise RuntimeError("no volunteer sent a usable state")
         metadata, tensors = state
