@@ -1,6 +1,5 @@
 """Readings of other clocks, and a verdict on this machine's own."""
 
-import time
 from dataclasses import dataclass
 
 from training.access.causes import EXPLANATIONS, Cause
@@ -48,14 +47,3 @@ def judge(readings: list[Reading]) -> Finding:
     if abs(best.ahead) > TOLERANCE:
         return Finding(PointName.CLOCK, Verdict.WARNING, cause, FIX)
     return fine(PointName.CLOCK, cause)
-
-
-class Stopwatch:
-    """Times of our own clock before and after a request."""
-
-    def __init__(self) -> None:
-        self.asked_at = time.time()
-
-    def stop(self) -> tuple[float, float]:
-        """Times of the request and the response, in seconds since 1970."""
-        return self.asked_at, time.time()

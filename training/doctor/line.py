@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -214,10 +215,10 @@ async def _find_monitor(
     port = _announced_port(setup) or listener.port
     for peer in peers:
         try:
-            watch = clock.Stopwatch()
+            asked_at = time.time()
             told = (await ask(p2p, peer, 0, "", GREETING_SECONDS)).get("time")
             if isinstance(told, float):
-                readings.append(clock.read("the run's monitor", told, *watch.stop()))
+                readings.append(clock.read("the run's monitor", told, asked_at, time.time()))
             if not listener.port:
                 return _nobody_tried(setup)
             answer = await ask(p2p, peer, port, listener.word, BACK_SECONDS)

@@ -1,16 +1,18 @@
 """Access, training data and live data: a volunteer's requests to other servers."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
-from urllib.parse import urljoin, urlparse
+from urllib.parse import urljoin
 
 from training.doctor import clock
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.setup import Setup
+from training.run import download
 from training.run.recipes import OWN_DATA, LanguageSettings
 from training.run.status import first_line
 
@@ -141,10 +143,10 @@ def look_at_exchange(setup: Setup, readings: list[Reading]) -> list[Finding]:
     from training.sparse.store import StoreError, is_outage
     from training.sparse.web_store import WebStore
 
-    store, watch = WebStore(address), clock.Stopwatch()
+    store, asked_at = WebStore(address), time.time()
     try:
         status = store.describe()
-        readings.append(clock.read("the run's host", status.time, *watch.stop()))
+        readings.append(clock.read("the run's host", status.time, asked_at, time.time()))
     except StoreError as error:
         passes = is_outage(error)
         fix = ON_LINE if passes else "ask the organizers for the newest run file"
@@ -189,8 +191,7 @@ def look_at_live(setup: Setup) -> list[Finding]:
     if not live:
         return [fine(PointName.LIVE, "the run publishes none")]
     try:
-        content = _read_card(live)
-        card = json.loads(content)
+        card = json.loads(_read_card(live))
         name = card["name"]
     except urllib.error.HTTPError as error:
         cause = f"{live} returns status {error.code}"
@@ -198,7 +199,7 @@ def look_at_live(setup: Setup) -> list[Finding]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
         return [_no_live_data(f"{live} cannot be read ({reason or first_line(error)})")]
-    except (KeyError, TypeError):
+    except (download.TooLongError, KeyError, TypeError):
         return [_no_live_data(f"{live} holds no live data of a run")]
     if name != setup.run.name:
         return [_no_live_data(f"{live} holds the live data of another run: {name!r}")]
@@ -215,9 +216,6 @@ def _no_live_data(cause: str) -> Finding:
 
 
 def _read_card(live: str) -> bytes:
-    if urlparse(live).scheme not in ("http", "https"):
-        return (Path(live) / "run.json").read_bytes()
-    address = urljoin(live.rstrip("/") + "/", "run.json")
-    with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:
-        content: bytes = answer.read(LARGEST_ANSWER)
-    return content
+    is_web = download.is_web(live)
+    place = urljoin(live.rstrip("/") + "/", "run.json") if is_web else Path(live) / "run.json"
+    return download.read(place, LARGEST_ANSWER, ANSWER_SECONDS)

@@ -204,9 +204,7 @@ def load(folder: Path | str) -> PreTrainedModel:
 
 def load_files(weights: Path, config: Path) -> PreTrainedModel:
     """Load the two files of a checkpoint; raises what `load` raises."""
-    with config.open("rb") as file:
-        content = file.read(MAX_LIST_BYTES + 1)
-    return read(weights, _parse_config(str(config), content))
+    return read(weights, _parse_config(str(config), _read(config)))
 
 
 def read(weights: Path, config: PreTrainedConfig) -> PreTrainedModel:
@@ -261,15 +259,13 @@ def _file_bytes(config: PreTrainedConfig) -> int:
 
 def _fetch_config(live: str, entry: CheckpointEntry) -> PreTrainedConfig:
     name = (entry.address or "").removesuffix(WEIGHTS) + CONFIG
-    content = _read(live, name)
+    content = _read(_locate(live, name))
     if entry.config_sha256 not in (None, hashlib.sha256(content).hexdigest()):
         raise CheckpointError(f"{name} at {live} is not what the list says")
     return _parse_config(name, content)
 
 
 def _parse_config(name: str, content: bytes) -> PreTrainedConfig:
-    if len(content) > MAX_LIST_BYTES:
-        raise CheckpointError(f"{name} is longer than {MAX_LIST_BYTES:,} bytes")
     try:
         return parse_config(content)
     except InputError as error:
@@ -284,7 +280,8 @@ def find_newest(live: str) -> CheckpointEntry:
         OSError: when the place does not answer.
     """
     try:
-        listed = [CheckpointEntry.read(one) for one in json.loads(_read(live, "checkpoints.json"))]
+        content = _read(_locate(live, "checkpoints.json"))
+        listed = [CheckpointEntry.read(one) for one in json.loads(content)]
     except FileNotFoundError as error:
         raise NothingPublishedError(f"no checkpoint is published at {live} yet") from error
     except HTTPError as error:
@@ -341,18 +338,11 @@ def _locate(live: str, name: str) -> str | Path:
     return path
 
 
-def _read(live: str, name: str) -> bytes:
-    place = _locate(live, name)
+def _read(place: str | Path) -> bytes:
     try:
-        if isinstance(place, str):
-            return download.read(place, MAX_LIST_BYTES)
+        return download.read(place, MAX_LIST_BYTES)
     except download.TooLongError as error:
         raise CheckpointError(str(error)) from error
-    with place.open("rb") as file:
-        content = file.read(MAX_LIST_BYTES + 1)
-    if len(content) > MAX_LIST_BYTES:
-        raise CheckpointError(f"{place} is longer than {MAX_LIST_BYTES:,} bytes")
-    return content
 
 
 def _without_file(entry: CheckpointEntry) -> CheckpointEntry:

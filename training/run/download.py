@@ -47,20 +47,20 @@ def is_private(address: str) -> bool:
     return is_web(address) and (urlsplit(address).scheme == "https" or is_local(address))
 
 
-def read(address: str, largest: int) -> bytes:
-    """The content at an http(s) address, of at most `largest` bytes.
+def read(place: str | Path, largest: int, seconds: float = ANSWER_SECONDS) -> bytes:
+    """The content at an http(s) address, or of a file, of at most `largest` bytes.
 
     Raises:
         TooLongError: it is longer.
-        OSError: the server does not answer, or the address is none.
+        OSError: the server does not answer, or the address or the path is none.
     """
     try:
-        with urlopen(address, timeout=ANSWER_SECONDS) as answer:
-            content: bytes = answer.read(largest + 1)
-    except (HTTPException, ValueError) as error:  # a server or an address that is none
-        raise OSError(f"{address}: {error}") from error
+        with place.open("rb") if isinstance(place, Path) else urlopen(place, None, seconds) as file:
+            content: bytes = file.read(largest + 1)
+    except (HTTPException, ValueError) as error:  # a server, an address or a path that is none
+        raise OSError(f"{place}: {error}") from error
     if len(content) > largest:
-        raise TooLongError(f"{address} is longer than {largest:,} bytes")
+        raise TooLongError(f"{place} is longer than {largest:,} bytes")
     return content
 
 

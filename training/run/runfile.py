@@ -14,10 +14,8 @@ import tomllib
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 from calculator.errors import InputError, unknown_name
 from training.run import download, recipes, tables
@@ -25,6 +23,7 @@ from training.run.recipes import Recipe, ScheduleSettings
 from training.run.tables import quote
 
 MAX_BYTES = 64 * 1024  # a run file is a dozen lines; whatever is longer is something else
+ANSWER_SECONDS = 30.0
 MAX_STEPS = 10**9
 PLAIN = "must be one line of at most 1,000 characters, without control characters"
 
@@ -96,37 +95,18 @@ class RunFile:
         for address in self.initial_peers:
             rule = "a multiaddress such as /ip4/203.0.113.5/tcp/31337/p2p/12D3KooW..."
             _require(_ADDRESS.fullmatch(address), "initial_peers", address, rule)
-        self._check_servers()
+        for name, other in (("authority_key", "authority"), ("store", "exchange")):
+            rule = f"must not be given where the run file names no {other}"
+            value = getattr(self, name)
+            _require(getattr(self, other) or not value, name, value, rule)
+        rule = f"must not be given: volunteers of the recipe {self.recipe} average themselves"
+        _require(not self.exchange or self.get_recipe().sparse, "exchange", self.exchange, rule)
         if self.steps is not None:
             rule = f"must be from 2 to {MAX_STEPS:,}"
             _require(2 <= self.steps <= MAX_STEPS, "steps", self.steps, rule)
         for name, address in self.links.items():
             _require(_is_plain(name) and name, "links", name, PLAIN)
             _require(_is_web(address), f"links.{name}", address, "an http(s) address")
-
-    def _check_servers(self) -> None:
-        """Nobody may listen in on the way to them, or pass for them."""
-        if self.authority:
-            rule = "an https address, or http on this machine: tokens travel there"
-            _require(_is_private(self.authority), "authority", self.authority, rule)
-        if self.authority_key:
-            rule = "32 bytes in base 64, as the authority prints its key"
-            _require(_is_key(self.authority_key), "authority_key", self.authority_key, rule)
-            rule = "must not be given where the run file names no authority"
-            _require(self.authority, "authority_key", self.authority_key, rule)
-        if "://" in self.live:
-            rule = "an https address, http on this machine, or a folder: weights come from there"
-            _require(_is_private(self.live), "live", self.live, rule)
-        if self.exchange:
-            rule = "an https address, or http on this machine: weights come from there"
-            _require(_is_private(self.exchange), "exchange", self.exchange, rule)
-            rule = f"must not be given: volunteers of the recipe {self.recipe} average themselves"
-            _require(self.get_recipe().sparse, "exchange", self.exchange, rule)
-        if self.store:
-            rule = "https://HOST/FOLDER, or http on this machine, without anything after the folder"
-            _require(_is_folder(self.store), "store", self.store, rule)
-            rule = "must not be given where the run file names no exchange"
-            _require(self.exchange, "store", self.store, rule)
 
     def get_recipe(self) -> Recipe:
         """The recipe of this run, with its number of steps."""
@@ -204,25 +184,18 @@ def parse(text: str, source: str = "run file", folder: Path | None = None) -> Ru
 
 
 def _read(source: str) -> str:
-    rule = "a run file's path or http(s) address"
+    rule = "must be a run file's path or http(s) address"
     try:
-        if _is_web(source):
-            with urlopen(source, timeout=30) as answer:
-                content: bytes = answer.read(MAX_BYTES + 1)
-        else:
-            with Path(source).open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
+        place = source if _is_web(source) else Path(source)
+        return download.read(place, MAX_BYTES, ANSWER_SECONDS).decode()
     except FileNotFoundError as error:
-        raise InputError("run", source, f"must be {rule}: there is no such file") from error
-    except (OSError, HTTPException, ValueError) as error:  # ValueError: no address, or no path
-        raise InputError("run", source, f"must be {rule}: {error}") from error
-    _require(
-        len(content) <= MAX_BYTES, "run", source, f"must be {rule} of at most {MAX_BYTES} bytes"
-    )
-    try:
-        return content.decode()
+        raise InputError("run", source, f"{rule}: there is no such file") from error
     except UnicodeDecodeError as error:
         raise InputError("run", source, "must be text in UTF-8") from error
+    except download.TooLongError as error:
+        raise InputError("run", source, f"{rule} of at most {MAX_BYTES} bytes") from error
+    except OSError as error:
+        raise InputError("run", source, f"{rule}: {error}") from error
 
 
 def _is_web(address: str) -> bool:
@@ -237,19 +210,6 @@ def _is_private(address: str) -> bool:
 def _is_folder(address: str) -> bool:
     """True for an address to which names can be added, and which holds no key."""
     return _is_private(address) and _FOLDER.fullmatch(address) is not None
-
-
-_RULES: dict[str, tuple[Callable[[str], object], str]] = {
-    "organisation": (_ORGANISATION.fullmatch, "the name of a Hugging Face organisation"),
-    "checkpoints": (
-        _REPOSITORY.fullmatch,
-        "a repository of the Hugging Face Hub, such as someone/model",
-    ),
-    "license": (
-        _LICENSE.fullmatch,
-        "a license as the Hugging Face Hub names it, such as apache-2.0",
-    ),
-}
 
 
 def _is_plain(text: str) -> bool:
@@ -267,6 +227,34 @@ def _is_key(text: str) -> bool:
         return len(base64.b64decode(text, validate=True)) == 32
     except (ValueError, binascii.Error):
         return False
+
+
+# Nobody may listen in on the way to servers, or pass for them.
+_RULES: dict[str, tuple[Callable[[str], object], str]] = {
+    "organisation": (_ORGANISATION.fullmatch, "the name of a Hugging Face organisation"),
+    "checkpoints": (
+        _REPOSITORY.fullmatch,
+        "a repository of the Hugging Face Hub, such as someone/model",
+    ),
+    "license": (
+        _LICENSE.fullmatch,
+        "a license as the Hugging Face Hub names it, such as apache-2.0",
+    ),
+    "authority": (_is_private, "an https address, or http on this machine: tokens travel there"),
+    "authority_key": (_is_key, "32 bytes in base 64, as the authority prints its key"),
+    "live": (
+        lambda place: "://" not in place or _is_private(place),
+        "an https address, http on this machine, or a folder: weights come from there",
+    ),
+    "exchange": (
+        _is_private,
+        "an https address, or http on this machine: weights come from there",
+    ),
+    "store": (
+        _is_folder,
+        "https://HOST/FOLDER, or http on this machine, without anything after the folder",
+    ),
+}
 
 
 def _require(condition: object, name: str, value: object, rule: str) -> None:
