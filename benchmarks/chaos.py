@@ -151,7 +151,7 @@ def _memory_of(worker: Worker) -> int:
 
 def break_shard(recipe: Recipe, folder: Path) -> Path:
     """Copy the encoded shapes, a quarter of one shard overwritten with zeros."""
-    source = streaming.prepare_shapes(recipe)
+    source = streaming.prepare(recipe)
     shutil.copytree(source, folder)
     broken = sorted(folder.glob("*.parquet"))[BROKEN_SHARD]
     content = bytearray(broken.read_bytes())

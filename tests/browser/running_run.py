@@ -56,7 +56,7 @@ class Run:
         self.stop = threading.Event()
         self.threads: list[threading.Thread] = []
         (name,) = [name for name, known in RECIPES.items() if known == recipe]
-        self.data = str(streaming.prepare_shapes(recipe))
+        self.data = str(streaming.prepare(recipe))
         self._values = {"name": "our-run", "recipe": name, "steps": 10_000, "data": self.data}
         options = MonitorOptions(
             source="run.toml",

@@ -97,10 +97,8 @@ def encode(
         "codebook_size": codes.codebook_size,
     }
     done = _finished_shards(folder, template, shard_rows)
-    rows = islice(
-        read_source(source, done * shard_rows, settings.image_pixels),
-        _remaining(count, done, shard_rows),
-    )
+    left = None if count is None else max(count - done * shard_rows, 0)
+    rows = islice(read_source(source, done * shard_rows, settings.image_pixels), left)
     # None: a bar only on a terminal
     bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=None)
     for number, shard in enumerate(_groups(bar, shard_rows), start=done):
@@ -197,10 +195,6 @@ def _finished_shards(folder: Path, template: dict[str, Any], shard_rows: int) ->
     return done
 
 
-def _remaining(count: int | None, done: int, shard_rows: int) -> int | None:
-    return None if count is None else max(count - done * shard_rows, 0)
-
-
 def _groups(rows: Any, size: int) -> Iterator[list[dict[str, Any]]]:
     iterator = iter(rows)
     while group := list(islice(iterator, size)):
@@ -213,7 +207,7 @@ def _jpeg_size(image: Image.Image) -> int:
     return buffer.tell()
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str]) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m training encode", description=__doc__)
     parser.add_argument("source", help="`shapes`, a folder or a data set on the Hub")
@@ -239,7 +233,3 @@ def main(argv: list[str] | None = None) -> int:
     )
     print(report)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

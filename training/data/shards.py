@@ -88,11 +88,7 @@ def write_shard(path: Path, rows: list[dict[str, Any]], info: ShardInfo) -> None
 
 
 def read_info(path: Path) -> ShardInfo:
-    """Origin of a shard.
-
-    Raises:
-        InputError: the file is not a shard of ours.
-    """
+    """Origin of a shard; raises InputError where the file is not a shard of ours."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         return ShardInfo(**json.loads(metadata[_METADATA_KEY]))

@@ -225,27 +225,23 @@ def stream(
 
 
 def prepare(recipe: Recipe) -> Path:
-    """The folder of a recipe's own data: the shapes come with us, texts go to the user's cache."""
-    if not isinstance(recipe.model, LanguageSettings):
-        return prepare_shapes(recipe)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = f"grammar-{SENTENCES_COUNT}-{recipe.data.text_column}"
-    folder = cache / "training-transformers-together" / name
-    write_sentences(folder, recipe.data.text_column)
-    return folder
-
-
-def prepare_shapes(recipe: Recipe) -> Path:
-    """The folder of the encoded shapes that come with us.
+    """The folder of a recipe's own data: the shapes come with us, texts go to the user's cache.
 
     Raises:
         InputError: the recipe reads pictures of another size, or has another VQ-GAN.
     """
     data = recipe.data
-    if (data.codes, data.image_pixels) != ("shapes", SHAPES_PIXELS):
-        rule = (
-            f"has the codes `shapes` of {SHAPES_PIXELS} pixels, but the recipe has {data.codes} of "
-            f"{data.image_pixels}: encode them with `python -m training encode shapes`"
-        )
-        raise InputError("source", "shapes", rule)
-    return SHAPES_FOLDER
+    if not isinstance(recipe.model, LanguageSettings):
+        if (data.codes, data.image_pixels) != ("shapes", SHAPES_PIXELS):
+            rule = (
+                f"has the codes `shapes` of {SHAPES_PIXELS} pixels, but the recipe has "
+                f"{data.codes} of {data.image_pixels}: encode them with `python -m training encode "
+                "shapes`"
+            )
+            raise InputError("source", "shapes", rule)
+        return SHAPES_FOLDER
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"grammar-{SENTENCES_COUNT}-{data.text_column}"
+    folder = cache / "training-transformers-together" / name
+    write_sentences(folder, data.text_column)
+    return folder

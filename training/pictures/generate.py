@@ -109,10 +109,9 @@ def _keep_best(
     return Drawing(prompts, kept, scores, settings.images_per_prompt)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str]) -> int:
     """Run the command line."""
-    parser = _make_parser()
-    arguments = parser.parse_args(argv)
+    arguments = _make_parser().parse_args(argv)
     model = load_model(arguments.checkpoint)
     recipe = find_recipe(arguments.recipe) if arguments.recipe else _recipe_of(model)
     chosen = {
@@ -198,10 +197,6 @@ def _load(checkpoint: str) -> PreTrainedModel:
 
 def _recipe_of(model: PreTrainedModel) -> Recipe:
     return find_recipe(model.config.recipe or "rehearsal")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
 
 
 _MARGIN, _GAP = 16, 6  # pixels

@@ -224,7 +224,7 @@ def test_batches_have_the_models_shapes(shards: Path) -> None:
 
 
 def test_the_shapes_that_come_with_us_are_as_they_are_drawn_and_encoded(codes: CodeModel) -> None:
-    paths = list_shards(streaming.prepare_shapes(RECIPE))
+    paths = list_shards(streaming.prepare(RECIPE))
     assert sum(read_info(path).rows for path in paths) == 20_480
     for path in paths:
         rows, first = pq.read_table(path).slice(length=32).to_pylist(), read_info(path).first_row

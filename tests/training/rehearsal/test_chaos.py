@@ -43,7 +43,7 @@ from training.volunteer import peer
 
 
 def test_one_shard_is_broken_and_the_others_are_as_they_were(tmp_path: Path) -> None:
-    source = streaming.prepare_shapes(TINY)
+    source = streaming.prepare(TINY)
     folder = break_shard(TINY, tmp_path / "shards")
     changed = [
         path.name
