@@ -55,11 +55,7 @@ class GrantAuthorizer(TokenAuthorizerBase):
 
 
 def _read(token: AccessToken, run: str) -> Grant:
-    """The grant in hivemind's form.
-
-    Raises:
-        GrantError: when it is not shaped like one.
-    """
+    """The grant in hivemind's form; raises GrantError when it is not shaped like one."""
     try:
         key, expires = token.public_key.decode(), int(token.expiration_time)
     except ValueError as error:

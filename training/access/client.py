@@ -57,9 +57,8 @@ def ask(run: RunFile, key: PeerKey, token: Token) -> Admission:
 def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[str, Any]]:
     """Give the status and the body of the answer; redirections are not followed with a token."""
     try:
-        with httpx.Client(timeout=ANSWER_SECONDS, follow_redirects=False) as client:
-            request = client.build_request("PUT", address, json=wanted, headers=token.headers())
-            answer = client.send(request, stream=True)
+        options: dict[str, Any] = {"headers": token.headers(), "timeout": ANSWER_SECONDS}
+        with httpx.stream("PUT", address, json=wanted, **options) as answer:
             content = b""
             for piece in answer.iter_bytes():
                 content += piece

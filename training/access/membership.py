@@ -80,11 +80,7 @@ class Membership:
         return self.current().grant.to_bytes()
 
     def current(self) -> Admission:
-        """Our access.
-
-        Raises:
-            GrantError: when it has expired or there is none.
-        """
+        """Our access; raises GrantError when it has expired or there is none."""
         admission = self.read()
         if admission is None:
             raise GrantError("this peer has no access yet")

@@ -22,7 +22,6 @@ class PublicKey(Protocol):
 
     def to_bytes(self) -> bytes:
         """The key as ``ssh-rsa AAAA...``."""
-        ...
 
 
 class PeerKey(Protocol):
@@ -30,11 +29,9 @@ class PeerKey(Protocol):
 
     def sign(self, data: bytes) -> bytes:
         """Sign, in base 64."""
-        ...
 
     def get_public_key(self) -> PublicKey:
         """The public half."""
-        ...
 
 
 def is_signed(message: bytes, signature: bytes, peer_public_key: str) -> bool:

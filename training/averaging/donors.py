@@ -56,11 +56,7 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Sketch":
-        """Read a sketch from a stranger.
-
-        Raises:
-            ValueError: when it is none.
-        """
+        """Read a sketch from a stranger; raises ValueError when it is none."""
         try:
             epoch, norms, values = MSGPackSerializer.loads(content)
             lists = isinstance(norms, list) and isinstance(values, list)

@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import time
 from collections.abc import Sequence
-from typing import Any, AsyncIterator, Protocol  # noqa: UP035  # the library looks for it
+from typing import Any, AsyncIterator  # noqa: UP035  # the library looks for it
 
 import torch
 from hivemind.averaging.allreduce import AveragingMode
@@ -27,20 +27,9 @@ from calculator.swarm.aggregation import Aggregation
 from training.access.grants import GrantError
 from training.averaging.matchmaking import ExpectantAverager
 from training.averaging.reduction import GuardedRunner, Round, WeightBounds
+from training.records.directory import Directory
 
 logger = logging.getLogger(__name__)
-
-
-class Admission(Protocol):
-    """Knows who may take part, such as `records.directory.Directory`."""
-
-    async def find(self, peer_id: str) -> object:
-        """Find a peer's leave to take part; asked in the averager's own process.
-
-        Raises:
-            GrantError: with the reason, when there is none.
-        """
-        ...
 
 
 class GuardedAverager(ExpectantAverager):
@@ -59,7 +48,7 @@ class GuardedAverager(ExpectantAverager):
         rule: Aggregation = Aggregation.MEAN,
         largest_weight: float = 1.0,
         unpaced_weight: float = 1.0,
-        admission: Admission | None = None,
+        admission: Directory | None = None,
         **options: Any,
     ) -> None:
         self.rule = rule

@@ -108,7 +108,7 @@ def look_at_memory(setup: Setup) -> list[Finding]:
         fix = "close other programs, or join with another machine"
         if error.field == "micro_batch":
             return [Finding(PointName.MEMORY, Verdict.PROBLEM, str(error), "choose another value")]
-        cause = f"{error.value} are free on this {_kind(device)}; it {error.rule}"
+        cause = f"{error.value} are free on this {fitting.word_of(device)}; it {error.rule}"
         return [Finding(PointName.MEMORY, Verdict.PROBLEM, cause, fix)]
     findings = [_judge_micro_batch(setup, device, choice.size)]
     if device.type == "cuda":
@@ -123,7 +123,7 @@ def _judge_micro_batch(setup: Setup, device: "torch.device", size: int) -> Findi
     sequences = "1 sequence" if size == 1 else f"{size} sequences"
     cause = (
         f"a step on {sequences} at once needs {format_bytes(needed)} "
-        f"of {format_bytes(free)} free on this {_kind(device)}"
+        f"of {format_bytes(free)} free on this {fitting.word_of(device)}"
     )
     if needed > free:
         fix = "choose a smaller --micro-batch, or leave it out to use as much as fits"
@@ -248,7 +248,3 @@ def _device() -> "torch.device":
     import torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _kind(device: "torch.device") -> str:
-    return "GPU" if device.type == "cuda" else "machine"

@@ -1,8 +1,9 @@
 """Accounts of volunteers, as both kinds of run keep them in the monitor's books."""
 
 import abc
+import operator
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TypeVar
 
 from training.run.live import Contributor, PeerState, timestamp
@@ -41,8 +42,7 @@ class Totals:
     rejected: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
-        mine, theirs = asdict(self), asdict(other)
-        return Totals(**{name: mine[name] + theirs[name] for name in mine})
+        return Totals(*map(operator.add, astuple(self), astuple(other)))
 
 
 @dataclass

@@ -6,10 +6,12 @@ While it is down, no round closes: the volunteers say so and wait.
 """
 
 import logging
+import operator
 import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
@@ -198,13 +200,9 @@ class RoundsMonitor(Monitor):
 
     def _book(self, closed: Closed) -> None:
         """Write a round's line, then the books: a crash in between loses neither."""
-        host, before = self.host, self._counted
+        host, before = self.host, astuple(self._counted)
         self._counted = Traffic(host.bytes_in, host.bytes_out, host.refused)
-        traffic = Traffic(
-            self._counted.bytes_in - before.bytes_in,
-            self._counted.bytes_out - before.bytes_out,
-            self._counted.refused - before.refused,
-        )
+        traffic = Traffic(*map(operator.sub, astuple(self._counted), before))
         line = self.books.book(closed.number, closed.taken, closed.reports, time.time(), traffic)
         self.write(line)
         atomic.write_json(

@@ -201,11 +201,7 @@ class Tally:
         member.step, member.unseen = report.step, self.unseen
         if member.before == Totals():
             member.milestones = dict(report.milestones)
-        member.now = Totals(
-            samples=report.samples,
-            steps=report.steps,
-            rejected=report.rejected,
-        )
+        member.now = Totals(report.samples, report.steps, report.rejected)
         return True
 
     def _refuse(self, member: Member, report: PeerReport, why: str) -> None:

@@ -153,11 +153,7 @@ def collect(dht: DHT, timeout: float) -> dict[str, PeerReport]:
 
 
 def parse(value: Any) -> PeerReport:
-    """Read a report.
-
-    Raises:
-        ValueError: when it is not exactly one, or from another time.
-    """
+    """Read a report; raises ValueError when it is not exactly one, or from another time."""
     report: PeerReport = PeerReport.model_validate(value)
     if report.model_dump() != value:
         raise ValueError("not exactly a report")

@@ -109,11 +109,7 @@ class AppendOnlyLines:
             os.fsync(file.fileno())
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole lines.
-
-        Raises:
-            InputError: when one is no JSON object.
-        """
+        """All whole lines; raises InputError when one is no JSON object."""
         content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         return [self._parse(line) for line in whole.split(b"\n")[:-1]]

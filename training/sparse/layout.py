@@ -40,11 +40,7 @@ class Layout:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Check the sizes.
-
-        Raises:
-            InputError: if there is no tensor, or one without elements.
-        """
+        """Check the sizes; raises InputError if there is no tensor, or one without elements."""
         if not self.sizes or min(self.sizes) < 1:
             raise InputError("sizes", self.sizes, "must be of at least one tensor, none empty")
 

@@ -92,11 +92,7 @@ def read_round(fields: dict[str, Any]) -> Round:
 
 
 def check_round(found: Round, of: Round) -> None:
-    """See that a file's round is the one that is wanted.
-
-    Raises:
-        FileError: with the reason, when it is not.
-    """
+    """See that a file's round is the one that is wanted; raises FileError where it is not."""
     if found.run != of.run:
         raise FileError("made for another run")
     if found.number != of.number:

@@ -212,11 +212,7 @@ class Peer:
         }
 
     def restore(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what `memory` gave.
-
-        Raises:
-            ValueError: it is that of another model.
-        """
+        """Go on from what `memory` gave; raises ValueError where it is that of another model."""
         residual = memory["residual"]
         if residual.shape != self._feedback.residual.shape or not bool(residual.isfinite().all()):
             raise ValueError("the memory of another model")

@@ -34,23 +34,18 @@ class Store(Protocol):
 
     def put(self, content: bytes) -> str:
         """Keep a file, and give its SHA-256."""
-        ...
 
     def get(self, sha256: str, most_bytes: int) -> bytes:
         """The file with that sum; raises StoreError if it is not there, too long, or another."""
-        ...
 
     def point(self, name: str, sha256: str) -> None:
         """Give a file a name, in place of the one that had it."""
-        ...
 
     def find(self, name: str) -> str | None:
         """The sum of the file with that name, None where there is none."""
-        ...
 
     def names(self, folder: str) -> list[str]:
         """The names that begin with a folder's, in order."""
-        ...
 
 
 class FolderStore:

@@ -32,6 +32,7 @@ class Contribution:
         name: how the volunteer wants to be called.
         samples: training sequences that went into a global step.
         steps: global steps to which they went.
+        pending: samples computed towards the step that is not finished yet.
         rejected: micro-batches left out because their loss was not finite.
         loss: mean loss of the last global step's own micro-batches, None before the first.
         recent: the last steps, in every report.
@@ -43,24 +44,24 @@ class Contribution:
     samples: int = 0
     steps: int = 0
     rejected: int = 0
+    pending: int = 0
     loss: float | None = None
     recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
     untold: deque[StepReport] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
     _taken: dict[int, float] = field(default_factory=dict)  # when each untold step was first taken
-    _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
     _traffic: Traffic = field(default_factory=lambda: Traffic(0, 0))
 
     def add(self, samples: int, loss: float) -> None:
         """Count a micro-batch towards the next global step."""
-        self._samples += samples
+        self.pending += samples
         self._loss += loss
         self._mini_steps += 1
 
     def discard(self) -> None:
         """Forget what was counted towards a step that was made without us."""
-        self._samples, self._loss, self._mini_steps = 0, 0.0, 0
+        self.pending, self._loss, self._mini_steps = 0, 0.0, 0
 
     def finish_step(self, step: int, traffic: Traffic, seen: Round | None = None) -> None:
         """Note that a global step was made with what was counted, and the traffic until now.
@@ -69,7 +70,7 @@ class Contribution:
         """
         if self._mini_steps:
             self.untold.append(self._tell(step, traffic, seen))
-            self.samples += self._samples
+            self.samples += self.pending
             self.steps += 1
             self.loss = self._loss / self._mini_steps
         self.discard()
@@ -83,7 +84,7 @@ class Contribution:
         report = StepReport(
             step=step,
             time=get_dht_time(),
-            samples=self._samples,
+            samples=self.pending,
             loss=self._loss,
             mini_steps=self._mini_steps,
             bytes_sent=traffic.sent - self._traffic.sent,
@@ -127,11 +128,6 @@ class Contribution:
     def note_not_taken(self) -> None:
         """Note that the monitor took no report: it may have forgotten those that it took before."""
         self._taken.clear()
-
-    @property
-    def pending_samples(self) -> int:
-        """Samples computed towards the step that is not finished yet."""
-        return self._samples
 
 
 def witnesses(seen: Round) -> list[Witness]:

@@ -54,7 +54,7 @@ def choose_micro_batch(recipe: Recipe, device: "torch.device", wanted: int | Non
     return MicroBatch(
         size,
         f"computing {size} sequences at once, {most}: the calculator counts {counted} "
-        f"of {format_bytes(free)} free on this {_word(device)}",
+        f"of {format_bytes(free)} free on this {word_of(device)}",
     )
 
 
@@ -177,5 +177,6 @@ def _container_bytes() -> float:
     return int(limit.read_text()) - int(used.read_text())
 
 
-def _word(device: "torch.device") -> str:
+def word_of(device: "torch.device") -> str:
+    """A device in a word."""
     return "GPU" if device.type == "cuda" else "machine"

@@ -299,18 +299,16 @@ class Volunteer(Device):
         if not are_sound(list(self.model.parameters())):
             self.contribution.discard()
             self.recovery.roll_back()
-        elif outcome is Outcome.SPOILT:
+            return
+        dropped = "it"
+        if outcome is Outcome.SPOILT:
             self.optimizer.discard_gradients()
             self.contribution.discard()
-            self.board.say(
-                "a micro-batch's loss was not finite: dropping this step's gradients. If this "
-                "happens again and again, run the doctor"
-            )
-        else:
-            self.board.say(
-                "a micro-batch's loss was not finite: dropping it. If this happens again and "
-                "again, run the doctor"
-            )
+            dropped = "this step's gradients"
+        self.board.say(
+            f"a micro-batch's loss was not finite: dropping {dropped}. If this happens again and "
+            "again, run the doctor"
+        )
 
     def _check_weights(self) -> None:
         if not are_sound(list(self.model.parameters())):

@@ -176,7 +176,7 @@ class Reporter(Heart):
         status.total_steps = self.recipe.schedule.total_steps
         status.loss = self.contribution.loss
         status.samples = self.contribution.samples
-        status.pending = self.contribution.pending_samples
+        status.pending = self.contribution.pending
         status.target = self.recipe.swarm.target_batch_size
         status.peers = max(1, progress.num_peers)
         seconds = progress.eta_next_epoch - get_dht_time()

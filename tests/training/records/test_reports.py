@@ -226,7 +226,7 @@ def test_a_contribution_counts_only_what_went_into_a_step() -> None:
     contribution.discard()
     contribution.add(16, 3.0)
     contribution.add(16, 5.0)
-    assert (contribution.samples, contribution.pending_samples) == (0, 32)
+    assert (contribution.samples, contribution.pending) == (0, 32)
     contribution.finish_step(1, Traffic(100, 90))
     contribution.add(16, 2.0)
     contribution.finish_step(2, Traffic(130, 100))
