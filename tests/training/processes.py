@@ -1,4 +1,4 @@
-"""The processes of a scenario: a monitor and volunteers on loopback, with `member.py`'s recipe."""
+"""The processes of a scenario: a monitor and volunteers, mostly on loopback, as `member.py`."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 
@@ -38,6 +38,7 @@ class Swarm:
     Attributes:
         steps: of the run's schedule; by default more than any machine makes during a test.
         exchange, store: of the run file, for a recipe with local steps.
+        homes: network namespaces of those who have one.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Swarm:
     recipe: str = "short"
     exchange: str = ""
     store: str = ""
+    homes: dict[str, str] = field(default_factory=dict)
     members: dict[str, Worker] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
 
@@ -65,14 +67,27 @@ class Swarm:
             + (f'store = "{self.store}"\n' if self.store else "")
         )
 
-    def start(self, name: str, *arguments: str) -> Worker:
+    def play(self) -> None:
+        """Let everything happen that the tests look at."""
+
+    def played(self) -> Self:
+        try:
+            self.play()
+        finally:
+            self.stop()
+        return self
+
+    def place(self, _name: str) -> list[str]:
+        """Arguments for where a member listens."""
+        return ["--host", "127.0.0.1"]
+
+    def start(self, name: str, *arguments: str, **environment: str) -> Worker:
         folder = self.folder / name
-        role = "monitor" if name == "monitor" else "join"
-        words = [role, str(self.run_file), "--folder", str(folder), "--host", "127.0.0.1"]
-        words += arguments
+        role = name if name in ("authority", "monitor") else "join"
+        words = [role, str(self.run_file), "--folder", str(folder), *self.place(name), *arguments]
         folder.mkdir(exist_ok=True)
         log = folder / "terminal.txt"
-        worker = Fork(words, folder, log)
+        worker = Fork(words, folder, log, self.homes.get(name), environment=environment)
         worker.start()
         self.members[name] = worker
         return worker
@@ -105,6 +120,10 @@ class Swarm:
         lines = self.lines()
         return int(lines[-1]["step"]) if lines else 0
 
+    def board(self) -> dict[str, dict[str, Any]]:
+        """The live page's contributors by name."""
+        return {who["name"]: who for who in atomic.read_json(self.live / "peers.json") or []}
+
     def begin(self, *volunteers: str) -> str:
         """Start the monitor and volunteers; the monitor's port."""
         port = str(free_port())
@@ -124,6 +143,15 @@ class Swarm:
         """Start the monitor, and wait until it has started."""
         self.start("monitor", "--live", str(self.live), "--port", port, *arguments)
         self.await_start("monitor")
+
+    def kill_monitor(self) -> None:
+        self.members["monitor"].kill()
+        self.seen["lines while it was down"] = self.lines()
+
+    def restart_monitor(self, port: str, steps: int) -> None:
+        """Start the killed monitor again, for a few last steps."""
+        samples = [line["samples"] for line in self.seen["lines while it was down"]]
+        self.start_monitor(port, "--sequences", str(sum(samples) + steps * max(samples)))
 
     def await_end(self) -> None:
         """Wait until every process has ended, and note the exit codes."""

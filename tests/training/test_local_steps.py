@@ -15,7 +15,6 @@ from tests.training.processes import RoundsSwarm, wait_for
 from tests.training.sparse import object_server
 from tests.training.sparse.objects import ObjectProcess
 from training.access.grants import peer_id_of
-from training.data import streaming
 from training.model import checkpoint
 from training.model.checkpoint import DRAWING
 from training.network.connection import Identity
@@ -51,7 +50,11 @@ class Scenario(RoundsSwarm):
         self.members.pop("bob").kill()
         self.await_rounds("after bob's death")
         self.objects.start()
-        self.restart_monitor(port)
+        self.kill_monitor()
+        wait_for(
+            "alice to say that the host is gone", lambda: "does not answer" in self.said("alice")
+        )
+        self.restart_monitor(port, SOME)
         self.await_end()
         self.steps = self.last_line()
 
@@ -89,17 +92,6 @@ class Scenario(RoundsSwarm):
         self.await_start(name)
         wait_for(f"a round of {name}", lambda: status.read(self.folder / name)["samples"])
 
-    def restart_monitor(self, port: str) -> None:
-        """Kill the host, and start it again for the last rounds."""
-        self.members["monitor"].kill()
-        lines = self.seen["lines while it was down"] = self.lines()
-        wait_for(
-            "alice to say that the host is gone", lambda: "does not answer" in self.said("alice")
-        )
-        samples = [line["samples"] for line in lines]
-        last = sum(samples) + SOME * max(samples)
-        self.start_monitor(port, "--sequences", str(last))
-
     def rounds(self) -> Rounds:
         """The run as the files in the monitor's folder say."""
         from training.model.build import build_model
@@ -117,17 +109,7 @@ class Scenario(RoundsSwarm):
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Play the scenario once; the tests look at what came of it."""
-    streaming.prepare_shapes(TINY)
-    swarm = Scenario(tmp_path_factory.mktemp("local"))
-    try:
-        swarm.play()
-    finally:
-        swarm.stop()
-    return swarm
-
-
-def board(swarm: Scenario) -> dict[str, dict[str, object]]:
-    return {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
+    return Scenario(tmp_path_factory.mktemp("local")).played()
 
 
 def test_every_round_has_its_line_and_everybody_ends_well(swarm: Scenario) -> None:
@@ -150,8 +132,8 @@ def test_volunteers_say_that_the_host_is_gone_and_go_on(swarm: Scenario) -> None
 
 
 def test_a_latecomer_takes_the_checkpoint_and_contributes(swarm: Scenario) -> None:
-    carol = board(swarm)["carol"]
-    assert 0 < int(str(carol["steps"])) <= swarm.steps - swarm.seen["step of the late start"] + 1
+    carol = swarm.board()["carol"]
+    assert 0 < carol["steps"] <= swarm.steps - swarm.seen["step of the late start"] + 1
     assert status.read(swarm.folder / "carol")["step"] == swarm.steps
 
 
@@ -163,14 +145,14 @@ def test_credit_is_what_the_signed_lists_say(swarm: Scenario) -> None:
         found = closing.find(rounds, number)
         assert found is not None
         assert lines[number]["samples"] == sum(one.samples for one in found.taken)
-    assert sum(int(str(w["samples"])) for w in board(swarm).values()) == sum(
+    assert sum(who["samples"] for who in swarm.board().values()) == sum(
         line["samples"] for line in lines
     )
     for name in STAYING:
         own = status.read(swarm.folder / name)["samples"]
-        assert board(swarm)[name]["samples"] == own, name
+        assert swarm.board()[name]["samples"] == own, name
         key = peer_id_of(Identity.read(swarm.folder / name).public_key)
-        assert board(swarm)[name]["id"] == contributor_of(key)
+        assert swarm.board()[name]["id"] == contributor_of(key)
 
 
 def usual(swarm: Scenario, lines: str, number: str) -> int:
@@ -181,8 +163,8 @@ def usual(swarm: Scenario, lines: str, number: str) -> int:
 
 def test_traffic_is_counted(swarm: Scenario) -> None:
     payload_bytes = swarm.rounds().layout.update_bytes
-    for who in board(swarm).values():
-        assert int(str(who["bytes_sent"])) > int(str(who["steps"])) * payload_bytes
+    for who in swarm.board().values():
+        assert who["bytes_sent"] > who["steps"] * payload_bytes
     assert usual(swarm, "lines without the store", "bytes_sent") > payload_bytes
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from tests.training.processes import Swarm, wait_for
 from training.__main__ import main
 from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import TrainingState
-from training.data import streaming
 from training.model import checkpoint
 from training.model.build import build_model
 from training.run import status, supervisor
@@ -47,17 +45,14 @@ class Scenario(Swarm):
         self.leave_after_a_step("dave")
         self.send_everybody_back()
         self.seen["states"] = wait_for("alice and carol after the same step", self.same_step)
-        self.restart_monitor_in_mid_write(port)
+        self.kill_monitor_in_mid_write()
+        self.restart_monitor(port, LAST_STEPS)
         monitor = self.members["monitor"]
         wait_for("the monitor to end the run", lambda: monitor.exit_code is not None)
         self.seen["exit code of the monitor"] = monitor.exit_code
 
     def samples_of(self, name: str) -> int:
         return int(status.read(self.folder / name).get("samples", 0))
-
-    def board(self) -> dict[str, dict[str, Any]]:
-        content = (self.live / "peers.json").read_text()
-        return {who["name"]: who for who in json.loads(content)}
 
     def kill_in_mid_step(self, name: str) -> None:
         busy = ("waiting", "averaging")
@@ -118,28 +113,17 @@ class Scenario(Swarm):
         are_the_same = len(states) == 2 and len(steps) == 1
         return states if are_the_same and min(steps) > self.seen["order"]["step"] else []
 
-    def restart_monitor_in_mid_write(self, port: str) -> None:
-        """Kill the monitor, and start it again for the last steps."""
+    def kill_monitor_in_mid_write(self) -> None:
         self.seen["identity"] = (self.folder / "monitor" / "identity.key").read_bytes()
-        self.members["monitor"].kill()
-        lines = self.seen["lines while it was down"] = self.lines()
+        self.kill_monitor()
         with (self.live / "progress.jsonl").open("a") as file:
             file.write('{"step":99,"time":"20')  # as if the power had failed in a write
-        samples = [line["samples"] for line in lines]
-        last = sum(samples) + LAST_STEPS * max(samples)
-        self.start_monitor(port, "--sequences", str(last))
 
 
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Play the scenario once; the tests look at what came of it."""
-    streaming.prepare_shapes(TINY)
-    swarm = Scenario(tmp_path_factory.mktemp("swarm"))
-    try:
-        swarm.play()
-    finally:
-        swarm.stop()
-    return swarm
+    return Scenario(tmp_path_factory.mktemp("swarm")).played()
 
 
 def test_the_loss_falls(swarm: Scenario) -> None:

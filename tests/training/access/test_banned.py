@@ -6,26 +6,21 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.access.conftest import ALICE, MALLORY, STRANGER, TOKENS, UNKNOWN
-from tests.training.forks import Fork
-from tests.training.processes import wait_for
+from tests.training.processes import Swarm, wait_for
 from training.__main__ import main
 from training.access.causes import AccessRefusedError, Cause
 from training.access.membership import admitted
 from training.authority.books import Books
 from training.authority.standin import StandInHub, StandInUser
-from training.data import streaming
 from training.rehearsal.command import free_port
 from training.run import status, supervisor
-from training.run.recipes import TINY
 from training.run.runfile import RunFile, load
 from training.run.supervisor import COMMAND, Worker
 
@@ -37,50 +32,15 @@ REASON = "sent wrong gradients"
 
 
 @dataclass
-class Scene:
-    """The processes, and what was seen while the scene played."""
+class Scene(Swarm):
+    """A run whose members need a token, or none."""
 
-    folder: Path
-    hub: StandInHub
-    members: dict[str, Worker] = field(default_factory=dict)
-    seen: dict[str, Any] = field(default_factory=dict)
+    endpoint: str = ""  # of the Hub
 
-    @property
-    def run_file(self) -> Path:
-        return self.folder / "run.toml"
-
-    def start(self, name: str, *arguments: str, token: str = "") -> Worker:
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        role = name if name in ("authority", "monitor") else "join"
-        words = [role, str(self.run_file), "--folder", str(folder), *arguments]
-        environment = {
-            "HF_TOKEN": token,
-            "HF_HOME": str(self.folder / "home"),  # where no token is stored
-            "HF_ENDPOINT": self.hub.endpoint,
-        }
-        log = folder / "terminal.txt"
-        self.members[name] = Fork(words, folder, log, environment=environment)
-        self.members[name].start()
-        return self.members[name]
-
-    def terminal(self, name: str) -> str:
-        return (self.folder / name / "terminal.txt").read_text()
-
-    def await_start(self, name: str) -> None:
-        """Wait until a member has started; a start that hangs or fails is tried again."""
-        worker, starts = self.members[name], 1
-
-        def has_started() -> bool:
-            nonlocal starts
-            if worker.hangs or worker.exit_code is not None:
-                worker.kill()
-                assert starts < 3, f"{name} does not start: {self.terminal(name)[-2000:]}"
-                starts += 1
-                worker.start()
-            return worker.has_started
-
-        wait_for(f"{name} to start", has_started)
+    def start(self, name: str, *arguments: str, **environment: str) -> Worker:
+        home = str(self.folder / "home")  # where no token is stored
+        own = {"HF_TOKEN": "", "HF_HOME": home, "HF_ENDPOINT": self.endpoint} | environment
+        return super().start(name, *arguments, **own)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command as typed; with neither token nor terminal."""
@@ -125,17 +85,15 @@ class Scene:
         serving = ("--port", port, "--lifetime", str(LIFETIME))
         self.start("authority", *serving)
         own = ("--authority-folder", str(self.folder / "authority"))
-        self.start("monitor", "--host", "127.0.0.1", *own)
-        self.await_start("authority")
-        self.await_start("monitor")
+        self.start("monitor", *own)
+        self.await_start("authority", "monitor")
         peers = ", ".join(f'"{a}"' for a in status.read(self.folder / "monitor")["addresses"])
         text = re.sub(r"initial_peers = .*", f"initial_peers = [{peers}]", run.to_toml())
         self.run_file.write_text(text)
-        self.start("alice", "--host", "127.0.0.1", token=ALICE)
-        self.start("mallory", "--host", "127.0.0.1", token=MALLORY)
+        self.start("alice", HF_TOKEN=ALICE)
+        self.start("mallory", HF_TOKEN=MALLORY)
         self.seen["no token"] = self.command("join", str(self.run_file))
-        self.await_start("alice")
-        self.await_start("mallory")
+        self.await_start("alice", "mallory")
         self.ban_mallory()
         self.authority_has_an_outage(*serving)
 
@@ -150,41 +108,29 @@ class Scene:
 
     def authority_has_an_outage(self, *serving: str) -> None:
         self.members["authority"].kill()
-        wait_for("alice to notice", lambda: "could not be renewed" in self.terminal("alice"))
+        wait_for("alice to notice", lambda: "could not be renewed" in self.said("alice"))
         self.visit("in the outage", ALICE)
         self.start("authority", *serving)
-        wait_for(
-            "alice's renewal", lambda: "access to the run is renewed" in self.terminal("alice")
-        )
+        wait_for("alice's renewal", lambda: "access to the run is renewed" in self.said("alice"))
         self.seen["alice after the outage"] = self.members["alice"].exit_code
         self.seen["list"] = self.moderate("list")
-
-    def end(self) -> None:
-        for worker in self.members.values():
-            worker.kill()
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """Play the scene once; the tests look at what came of it."""
-    streaming.prepare_shapes(TINY)
     users = {
         ALICE: StandInUser("alice", ("our-org",)),
         MALLORY: StandInUser("mallory", ("our-org",)),
         STRANGER: StandInUser("stranger"),
     }
     with StandInHub(users) as hub:
-        scene = Scene(tmp_path_factory.mktemp("banned"), hub)
-        try:
-            scene.play()
-        finally:
-            scene.end()
-        yield scene
+        yield Scene(tmp_path_factory.mktemp("banned"), endpoint=hub.endpoint).played()
 
 
 def test_a_ban_ends_a_volunteer_cleanly_and_tells_the_reason(scene: Scene) -> None:
     assert scene.seen["exit code of mallory"] == supervisor.NOT_ADMITTED
-    terminal = scene.terminal("mallory")
+    terminal = scene.said("mallory")
     assert f"banned this user or this device ({REASON})" in terminal
     assert "leaving the run" in terminal
     assert "Traceback" not in terminal
@@ -217,7 +163,7 @@ def test_whoever_comes_without_token_is_told_how_to_get_one(scene: Scene) -> Non
 
 def test_a_running_volunteer_outlives_an_outage_of_the_authority(scene: Scene) -> None:
     assert scene.seen["alice after the outage"] is None
-    assert "access could not be renewed and lasts until" in scene.terminal("alice")
+    assert "access could not be renewed and lasts until" in scene.said("alice")
 
 
 def test_moderators_see_every_decision(scene: Scene) -> None:

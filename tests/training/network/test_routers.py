@@ -3,19 +3,15 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from tests.training.forks import Fork
 from tests.training.network.homes import Router, Street, UnavailableError
 from tests.training.processes import Swarm, wait_for
 from training.averaging.optimizer import MOST_STEPS
-from training.data import streaming
 from training.model import checkpoint
 from training.run import status
 from training.run.recipes import TINY
-from training.run.supervisor import Worker
 
 pytestmark = pytest.mark.swarm
 
@@ -30,35 +26,21 @@ class Neighbourhood(Swarm):
     """A swarm whose members live in namespaces."""
 
     street: Street = field(default_factory=Street)
-    homes: dict[str, str] = field(default_factory=dict)
+    places: dict[str, list[str]] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
 
     def build(self, **routers: Router) -> None:
         for number, (name, router) in enumerate(routers.items(), start=1):
             self.homes[name] = self.street.build(number, router)
-            self.seen[f"host of {name}"] = self.street.address(number)
+            is_open, host = router is Router.NONE, self.street.address(number)
+            self.places[name] = ["--host", host] if is_open else ["--behind-firewall"]
 
-    def start(self, name: str, *arguments: str) -> Worker:
-        folder, role = self.folder / name, "monitor" if name == "monitor" else "join"
-        words = [role, str(self.run_file), "--folder", str(folder)]
-        folder.mkdir(exist_ok=True)
-        log = folder / "terminal.txt"
-        worker = Fork([*words, *arguments], folder, log, self.homes[name])
-        worker.start()
-        self.members[name] = worker
-        return worker
+    def place(self, name: str) -> list[str]:
+        return self.places[name]
 
-    def open_monitor(self, *arguments: str) -> None:
-        self.write_run_file([])
-        place = ["--host", self.seen["host of monitor"], "--port", PORT]
-        self.start("monitor", "--live", str(self.live), *place, *arguments)
-        self.await_start("monitor")
-        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
-
-    def join(self, *names: str, closed: bool = True) -> None:
+    def join(self, *names: str) -> None:
         for name in names:
-            place = ["--behind-firewall"] if closed else ["--host", self.seen[f"host of {name}"]]
-            self.start(name, "--name", name, "--no-doctor", *place)
+            self.start(name, "--name", name, "--no-doctor")
         self.await_start(*names)
 
     def await_work(self, what: str, condition: Callable[[], object]) -> None:
@@ -73,15 +55,11 @@ class Neighbourhood(Swarm):
                 if worker.exit_code is not None:
                     worker.kill()
                     starts = self.starts[name] = self.starts.get(name, 1) + 1
-                    assert starts <= MOST_STARTS, f"{name} ends: {self.terminal(name)[-2000:]}"
+                    assert starts <= MOST_STARTS, f"{name} ends: {self.said(name)[-2000:]}"
                     worker.start()
             return bool(condition())
 
         wait_for(what, is_done)
-
-    def board(self) -> dict[str, dict[str, Any]]:
-        path = self.live / "peers.json"
-        return {who["name"]: who for who in json.loads(path.read_text())} if path.exists() else {}
 
     def await_shared_steps(self, *names: str) -> None:
         """Wait until these volunteers and who averages for them made steps, and it is booked."""
@@ -105,13 +83,27 @@ class Neighbourhood(Swarm):
     def notice(self) -> str:
         return str(json.loads((self.live / "run.json").read_text())["notice"])
 
-    def terminal(self, name: str) -> str:
-        return (self.folder / name / "terminal.txt").read_text()
+    def play(self) -> None:
+        self.begin_at(PORT)
+        self.join("alice", "bob")
+        self.await_shared_steps("alice", "bob")
+        self.await_work("the monitor to say that it helps", lambda: self.notice() == HELPED)
+        self.seen["alone"] = self.board()
+        self.seen["step before carol"] = self.last_line()
+        self.join("carol")
+        self.await_first_samples("carol")
+        self.await_work("a checkpoint", lambda: (self.live / "checkpoints.json").exists())
+        self.join("dora")
+        self.await_first_samples("dora")
+        self.seen["last notice"] = self.notice()
+
+    def await_first_samples(self, name: str) -> None:
+        what = f"{name}'s first samples"
+        self.await_work(what, lambda: self.board().get(name, {}).get("samples"))
 
 
 @pytest.fixture(scope="module")
 def street() -> Iterator[Street]:
-    streaming.prepare_shapes(TINY)
     try:
         with Street() as street:
             yield street
@@ -130,26 +122,7 @@ def closed(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Neighbou
         carol=Router.CLOSED,
         dora=Router.NONE,
     )
-    try:
-        swarm.open_monitor()
-        swarm.join("alice", "bob")
-        swarm.await_shared_steps("alice", "bob")
-        swarm.await_work("the monitor to say that it helps", lambda: swarm.notice() == HELPED)
-        swarm.seen["alone"] = swarm.board()
-        swarm.seen["step before carol"] = swarm.last_line()
-        swarm.join("carol")
-        swarm.await_work(
-            "carol's first samples", lambda: swarm.board().get("carol", {}).get("samples")
-        )
-        swarm.await_work("a checkpoint", lambda: (swarm.live / "checkpoints.json").exists())
-        swarm.join("dora", closed=False)
-        swarm.await_work(
-            "dora's first samples", lambda: swarm.board().get("dora", {}).get("samples")
-        )
-        swarm.seen["last notice"] = swarm.notice()
-    finally:
-        swarm.stop()
-    return swarm
+    return swarm.played()
 
 
 def test_volunteers_who_cannot_be_called_make_steps_together(closed: Neighbourhood) -> None:
@@ -166,7 +139,7 @@ def test_they_are_credited_for_no_more_than_they_can_have_computed(closed: Neigh
 
 
 def test_the_monitor_says_that_it_averages_for_them(closed: Neighbourhood) -> None:
-    assert HELPED in closed.terminal("monitor")
+    assert HELPED in closed.said("monitor")
     assert closed.seen["alone"]["the monitor"]["samples"] == 0
     assert closed.seen["alone"]["the monitor"]["state"] == "helping"
 
