@@ -1,6 +1,7 @@
-"""A small transformer and its inputs."""
+"""A small transformer and its inputs; files that need not outlive a power failure."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 
 torch.set_num_threads(1)  # before any fixture: several would wait for each other's
+
+Batch = dict[str, torch.Tensor]
 
 SHAPE = {
     "text_vocabulary_size": 20,
@@ -43,6 +46,13 @@ def _event_loop_stays(_own_event_loop: asyncio.AbstractEventLoop) -> Iterator[No
     asyncio.set_event_loop(_own_event_loop)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _disk_is_not_awaited() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
 @pytest.fixture
 def shape() -> dict[str, Any]:
     return dict(SHAPE)
@@ -69,3 +79,8 @@ def text_ids() -> torch.Tensor:
 @pytest.fixture
 def image_codes() -> torch.Tensor:
     return torch.randint(0, 16, (3, 16), generator=torch.Generator().manual_seed(2))
+
+
+@pytest.fixture
+def batch(text_ids: torch.Tensor, image_codes: torch.Tensor) -> Batch:
+    return {"text_ids": text_ids, "image_codes": image_codes}

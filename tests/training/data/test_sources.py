@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -17,10 +16,11 @@ from huggingface_hub import constants
 from calculator.errors import InputError
 from tests.training.answering import Answering, served
 from tests.training.data.test_reading import GOOD, write
+from tools.console import ROOT
 from training.data import streaming
+from training.rehearsal.command import free_port
 from training.run.recipes import TINY
 
-ROOT = Path(__file__).parents[3]
 REVISION = "0" * 40
 PATIENCE = 240.0  # seconds; a test takes as long only where it fails
 READ = """
@@ -119,9 +119,7 @@ def files(tmp_path: Path) -> dict[str, bytes]:
 
 
 def test_a_host_that_is_down_is_waited_for(tmp_path: Path, files: dict[str, bytes]) -> None:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        port = place.getsockname()[1]
+    port = free_port()
     (tmp_path / "reader").mkdir()
     with reading(port, 12, tmp_path / "reader") as process:
         assert process.stdout is not None

@@ -12,6 +12,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from calculator.errors import InputError
+from tests.training.conftest import Batch
 from training.model.build import build_model, config_of
 from training.model.configuration import TextToImageConfig
 from training.model.reversible import run_layers
@@ -116,10 +117,8 @@ def test_the_paper_in_miniature_beats_a_table_of_pairs() -> None:
     assert loss < 0.75 * math.log(Riddles.words)
 
 
-def test_loss_weighs_the_image_seven_times(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> None:
-    output = model(text_ids, image_codes)
+def test_loss_weighs_the_image_seven_times(model: TextToImageTransformer, batch: Batch) -> None:
+    output = model(**batch)
     expected = (output.text_loss + 7 * output.image_loss) / 8
     torch.testing.assert_close(output.loss.detach(), expected)
 
@@ -189,82 +188,72 @@ def test_every_code_depends_on_the_caption(
     assert (before - after).abs().amax(dim=(0, 2)).min() > 1e-4
 
 
-def gradients(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> dict[str, torch.Tensor]:
+def gradients(model: TextToImageTransformer, batch: Batch) -> dict[str, torch.Tensor]:
     model.zero_grad()
-    model(text_ids, image_codes).loss.backward()
+    model(**batch).loss.backward()
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
 
 
 def test_a_model_that_attends_in_lines_is_the_same(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
+    model: TextToImageTransformer, batch: Batch
 ) -> None:
-    masked = gradients(model, text_ids, image_codes)
+    masked = gradients(model, batch)
     model.attend_in_lines()
-    for name, ours in gradients(model, text_ids, image_codes).items():
+    for name, ours in gradients(model, batch).items():
         torch.testing.assert_close(ours, masked[name], atol=1e-4, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("groups", [2, 4, None])
+@pytest.mark.parametrize(
+    ("changes", "rtol"),
+    [
+        ({"sharing_groups": 2}, 1e-4),
+        ({"sharing_groups": 4}, 1e-4),
+        ({"sharing_groups": None}, 1e-4),
+        ({"num_hidden_layers": 64, "layer_scale": 0.1}, 1e-3),
+    ],
+)
 def test_reversible_gradients_equal_ordinary_ones(
-    shape: dict[str, Any], text_ids: torch.Tensor, image_codes: torch.Tensor, groups: int | None
+    shape: dict[str, Any], batch: Batch, changes: dict[str, Any], rtol: float
 ) -> None:
-    model = TextToImageTransformer(TextToImageConfig(**shape, sharing_groups=groups))
-    reversible = gradients(model, text_ids, image_codes)
+    model = TextToImageTransformer(TextToImageConfig(**shape | changes))
+    reversible = gradients(model, batch)
     model.config.reversible = False
-    ordinary = gradients(model, text_ids, image_codes)
+    ordinary = gradients(model, batch)
     for name, expected in ordinary.items():
-        torch.testing.assert_close(reversible[name], expected, atol=1e-4, rtol=1e-4, msg=name)
+        torch.testing.assert_close(reversible[name], expected, atol=1e-4, rtol=rtol, msg=name)
         assert expected.abs().max() > 0 or name.endswith("bias"), name
 
 
-def test_reversible_gradients_stay_right_over_64_layers(
-    shape: dict[str, Any], text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> None:
-    shape = shape | {"num_hidden_layers": 64, "layer_scale": 0.1}
-    model = TextToImageTransformer(TextToImageConfig(**shape))
-    reversible = gradients(model, text_ids, image_codes)
-    model.config.reversible = False
-    ordinary = gradients(model, text_ids, image_codes)
-    for name, expected in ordinary.items():
-        torch.testing.assert_close(reversible[name], expected, atol=1e-4, rtol=1e-3, msg=name)
-
-
 def test_reversible_gradients_under_autocast_equal_ordinary_ones(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
+    model: TextToImageTransformer, batch: Batch
 ) -> None:
     with torch.autocast("cpu", torch.bfloat16):
-        reversible = gradients(model, text_ids, image_codes)
+        reversible = gradients(model, batch)
         model.config.reversible = False
-        ordinary = gradients(model, text_ids, image_codes)
+        ordinary = gradients(model, batch)
     for name, expected in ordinary.items():
         error = (reversible[name] - expected).norm() / expected.norm().clamp_min(1e-3)
         assert error < 0.05, name  # bfloat16 has 8 bits of mantissa
 
 
-def test_reversible_gradients_accumulate(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> None:
-    once = gradients(model, text_ids, image_codes)
-    model(text_ids, image_codes).loss.backward()
+def test_reversible_gradients_accumulate(model: TextToImageTransformer, batch: Batch) -> None:
+    once = gradients(model, batch)
+    model(**batch).loss.backward()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.grad, 2 * once[name], atol=1e-5, rtol=1e-4)
 
 
-def test_frozen_parameters_get_no_gradient(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> None:
+def test_frozen_parameters_get_no_gradient(model: TextToImageTransformer, batch: Batch) -> None:
     model.groups[0].attention.requires_grad_(False)
-    model(text_ids, image_codes).loss.backward()
+    model(**batch).loss.backward()
     assert model.groups[0].attention.output.weight.grad is None
     assert model.groups[0].feed_forward.contract.weight.grad is not None
 
 
 def test_a_second_backward_pass_is_refused_in_words(
-    model: TextToImageTransformer, text_ids: torch.Tensor, image_codes: torch.Tensor
+    model: TextToImageTransformer, batch: Batch
 ) -> None:
-    loss = model(text_ids, image_codes).loss
+    loss = model(**batch).loss
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="backward once for each forward"):
         loss.backward()
@@ -295,15 +284,13 @@ def kept_bytes(model: TextToImageTransformer, forward: Callable[[], object]) -> 
     return total
 
 
-def test_reversible_activations_are_flat_in_depth(
-    shape: dict[str, Any], text_ids: torch.Tensor, image_codes: torch.Tensor
-) -> None:
+def test_reversible_activations_are_flat_in_depth(shape: dict[str, Any], batch: Batch) -> None:
     kept = {}
     for reversible in (True, False):
         for depth in (16, 64):
             shaped = shape | {"num_hidden_layers": depth, "reversible": reversible}
             model = TextToImageTransformer(TextToImageConfig(**shaped))
-            kept[reversible, depth] = kept_bytes(model, lambda m=model: m(text_ids, image_codes))
+            kept[reversible, depth] = kept_bytes(model, lambda m=model: m(**batch))
     assert kept[True, 16] == kept[True, 64]
     streams = 2 * 3 * 21 * 32 * 4  # two of [3, 21, 32] in float32 are on the tape
     assert streams < kept[True, 16]
@@ -342,28 +329,22 @@ def test_cached_generation_equals_uncached(
 
 
 def test_saved_models_come_back_whole(
-    model: TextToImageTransformer,
-    text_ids: torch.Tensor,
-    image_codes: torch.Tensor,
-    tmp_path: Path,
+    model: TextToImageTransformer, batch: Batch, tmp_path: Path
 ) -> None:
     model.save_pretrained(tmp_path)
     loaded, report = TextToImageTransformer.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     for field in SETTINGS:
         assert getattr(loaded.config, field) == getattr(model.config, field), field
-    expected = model(text_ids, image_codes).loss
-    torch.testing.assert_close(loaded(text_ids, image_codes).loss, expected, atol=0, rtol=0)
+    expected = model(**batch).loss
+    torch.testing.assert_close(loaded(**batch).loss, expected, atol=0, rtol=0)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
         saved = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
     assert saved == model.num_parameters()  # shared weights are stored once
 
 
 def test_kernels_of_a_saved_model_can_be_chosen(
-    model: TextToImageTransformer,
-    text_ids: torch.Tensor,
-    image_codes: torch.Tensor,
-    tmp_path: Path,
+    model: TextToImageTransformer, batch: Batch, tmp_path: Path
 ) -> None:
     model.save_pretrained(tmp_path)
     eager = TextToImageTransformer.from_pretrained(tmp_path, attn_implementation="eager")
@@ -371,7 +352,7 @@ def test_kernels_of_a_saved_model_can_be_chosen(
         "sdpa",
         "eager",
     )
-    torch.testing.assert_close(eager(text_ids, image_codes).loss, model(text_ids, image_codes).loss)
+    torch.testing.assert_close(eager(**batch).loss, model(**batch).loss)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from training.data import streaming
 from training.model.build import build_model
 from training.monitor.judging import SEQUENCES, HeldBatches
 from training.run.recipes import TINY
@@ -14,8 +13,7 @@ JUDGED = 16
 
 @pytest.fixture(scope="module")
 def held() -> HeldBatches:
-    data = str(streaming.prepare_shapes(TINY))
-    return HeldBatches(TINY, data, JUDGED, secret=b"test")
+    return HeldBatches(TINY, "", JUDGED, secret=b"test")
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +31,4 @@ def test_a_round_is_measured_on_the_same_sequences_again(
 
 
 def test_another_secret_draws_other_sequences(held: HeldBatches, weights: torch.Tensor) -> None:
-    data = str(streaming.prepare_shapes(TINY))
-    assert HeldBatches(TINY, data, JUDGED, secret=b"other")(3, weights) != held(3, weights)
+    assert HeldBatches(TINY, "", JUDGED, secret=b"other")(3, weights) != held(3, weights)

@@ -9,7 +9,6 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.disk import full
-from training.data import streaming
 from training.model import checkpoint
 from training.model.build import build_model
 from training.monitor.monitor import MonitorOptions
@@ -29,7 +28,7 @@ Open = Callable[[], RoundsMonitor]
 def open_monitor(tmp_path: Path) -> Open:
     """Opens the same run's monitor again and again."""
     key = RSAPrivateKey()
-    run = RunFile(name="our-run", recipe=TINY_SPARSE.name, data=str(streaming.prepare_shapes(TINY)))
+    run = RunFile(name="our-run", recipe=TINY_SPARSE.name)
     endpoint = Endpoint("127.0.0.1", 0, (), True)
     options = MonitorOptions(tmp_path / "monitor", tmp_path / "live", "run.toml", endpoint)
     return lambda: RoundsMonitor(run, options, key)

@@ -2,6 +2,7 @@ import gzip
 import json
 import zlib
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,10 @@ def compressed(live: LiveFolder) -> list[str]:
 
 def grow(live: LiveFolder, size: int) -> None:
     """Append steps until `progress.jsonl` has at least so many bytes."""
-    while live.progress.path.stat().st_size < size:
-        live.append(replace(LINE, step=live.last_step() + 1))
+    for step in count(live.last_step() + 1):
+        if live.progress.path.stat().st_size >= size:
+            return
+        live.append(replace(LINE, step=step))
 
 
 def test_a_short_run_has_no_compressed_files(tmp_path: Path) -> None:
@@ -151,8 +154,8 @@ def test_a_long_list_of_contributors_is_compressed_at_each_change(tmp_path: Path
     live = LiveFolder(tmp_path)
     live.start(CARD)
     who = Contributor("id", "alice", 64, 10.5, timestamp(0), timestamp(1), "training", 2)
-    for count in (1000, 900, 1):
-        live.write_peers([who] * count)
+    for length in (1000, 900, 1):
+        live.write_peers([who] * length)
         twin = gzip.decompress((tmp_path / "peers.json.gz").read_bytes())
         assert twin == (tmp_path / "peers.json").read_bytes()
     assert compressed(live) == ["peers.json"]

@@ -1,19 +1,9 @@
-"""Keys of peers, made once; files that need not outlive a power failure."""
-
-import os
-from collections.abc import Iterator
+"""Keys of peers, made once."""
 
 import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access.grants import peer_id_of
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _disk_is_not_awaited() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _file: None)
-        yield
 
 
 @pytest.fixture(scope="session")

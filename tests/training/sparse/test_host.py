@@ -13,9 +13,9 @@ from tests.training.sparse.rounds import (
     RUN,
     SETTINGS,
     first_state,
+    make_host,
     make_payload,
     make_report,
-    make_swarm,
 )
 from training.access import grants
 from training.access.client import Admission
@@ -25,7 +25,6 @@ from training.sparse.audience import Audience
 from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
 from training.sparse.report import Report
-from training.sparse.store import FolderStore
 
 
 @pytest.fixture
@@ -35,15 +34,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def host(tmp_path: Path, identities: list[str], clock: Clock) -> Host:
-    return make_host(tmp_path, identities[0], clock)
-
-
-def make_host(
-    folder: Path, closer: str, clock: Clock, membership: Membership | None = None
-) -> Host:
-    store = FolderStore(folder)
-    swarm = make_swarm(folder, closer, store)
-    return Host(swarm, store, first_state(), SETTINGS, membership, clock)
+    return make_host(tmp_path, identities[0], clock=clock)
 
 
 def files_in(folder: Path) -> int:
@@ -105,12 +96,8 @@ def test_whoever_crashed_is_waited_for_until_it_is_silent(
     tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
 ) -> None:
     """Missing for the second time, it would hold the round up to its longest time."""
-    store = FolderStore(tmp_path)
-    swarm = make_swarm(tmp_path, identities[0], store)
-    longest = 10 * audience.SILENT_SECONDS
-    host = Host(
-        swarm, store, first_state(), replace(SETTINGS, grace=1.0, longest=longest), clock=clock
-    )
+    settings = replace(SETTINGS, grace=1.0, longest=10 * audience.SILENT_SECONDS)
+    host = make_host(tmp_path, identities[0], settings=settings, clock=clock)
 
     def make_round(members: list[RSAPrivateKey], crashed: list[RSAPrivateKey]) -> None:
         for key in members:
@@ -217,9 +204,8 @@ def test_a_crowd_of_keys_closes_the_door_to_nobody(
 def test_a_banned_peer_gives_nothing(
     tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
 ) -> None:
-    store = FolderStore(tmp_path)
-    swarm, banned = make_swarm(tmp_path, identities[0], store), {identities[1]}
-    host = Host(swarm, store, first_state(), SETTINGS, clock=clock, is_banned=banned.__contains__)
+    banned = {identities[1]}
+    host = make_host(tmp_path, identities[0], clock=clock, is_banned=banned.__contains__)
     with pytest.raises(NotTakenError, match="banned"):
         host.take_report(make_report(keys[1]), b"")
     with pytest.raises(NotTakenError, match="banned from the run"):
@@ -238,9 +224,9 @@ def test_a_finished_run_takes_goodbyes_only(host: Host, keys: list[RSAPrivateKey
 def test_a_host_started_again_has_the_updates_of_the_open_round(
     tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
 ) -> None:
-    before = make_host(tmp_path, identities[0], clock)
+    before = make_host(tmp_path, identities[0], clock=clock)
     before.take_payload(make_payload(before.swarm, before.state, keys[1]), b"")
-    after = make_host(tmp_path, identities[0], clock)
+    after = make_host(tmp_path, identities[0], clock=clock)
     assert after.close_if_due(keys[0]) is None  # others may be on their way
     clock.now = SETTINGS.longest
     closed = after.close_if_due(keys[0])
@@ -259,7 +245,7 @@ def test_in_a_run_with_an_authority_uploads_need_the_uploaders_own_grant(
 
     membership = Membership(tmp_path, RUN, text_of(keys[0]))
     membership.write(Admission(grants.parse(grant(keys[0])), public))
-    host = make_host(tmp_path, identities[0], clock, membership)
+    host = make_host(tmp_path, identities[0], membership=membership, clock=clock)
     content = make_payload(host.swarm, host.state, keys[1])
     foreign = Ed25519PrivateKey.generate()
     forged = grants.issue(foreign, RUN, "someone", text_of(keys[1]), 2**33).to_bytes()

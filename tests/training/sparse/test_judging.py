@@ -5,9 +5,8 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from torch.nn import functional
 
 from tests.training.sparse.attacks import ABSURD, ATTACKS, Attack, BadPeer, Material
 from tests.training.sparse.clocks import ticking
-from tests.training.sparse.rounds import SETTINGS
+from tests.training.sparse.rounds import SETTINGS, Student
 from training.sparse import closing
 from training.sparse.closing import Swarm
 from training.sparse.codec import Update, decode, encode
@@ -42,31 +41,22 @@ STEPS = 4  # local ones of a round
 NOTHING = Update(torch.tensor([], dtype=torch.int64), torch.tensor([]), 0.0)
 
 
-def build_model() -> torch.nn.Sequential:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return torch.nn.Sequential(torch.nn.Linear(70, 70), torch.nn.Tanh(), torch.nn.Linear(70, 1))
+def new_student(seed: int) -> Student:
+    return Student(seed, summed=10, count=16)
 
 
-def draw(generator: torch.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    inputs = torch.randn(count, 70, generator=generator)
-    return inputs, inputs[:, :10].sum(1, keepdim=True)
-
-
-@cache
-def held_out() -> list[tuple[torch.Tensor, torch.Tensor]]:
-    generator = torch.Generator().manual_seed(99)
-    return [draw(generator, 16) for _ in range(64)]
+JUDGING = new_student(99)
+FIRST = SharedState.of(JUDGING.parameters)
+HELD_OUT = [JUDGING.draw(16) for _ in range(64)]
 
 
 def losses(number: int, weights: torch.Tensor) -> list[float]:
     """On 8 of the batches for each round, and on all of them for rounds below 0."""
-    model = build_model()
-    load(weights, list(model.parameters()))
+    load(weights, JUDGING.parameters)
     start = 8 * number % 64
-    drawn = held_out()[start : start + 8] if number >= 0 else held_out()
+    drawn = HELD_OUT[start : start + 8] if number >= 0 else HELD_OUT
     with torch.no_grad():
-        return [float(functional.mse_loss(model(x), y)) for x, y in drawn]
+        return [float(JUDGING.loss(*batch)) for batch in drawn]
 
 
 @dataclass
@@ -113,28 +103,16 @@ def make_run(
     attack: Attack | None = None,
     judge: Judge | None = None,
     count: int = 4,
-    clock: Callable[[], float] | None = None,
 ) -> Run:
-    first = SharedState.of(list(build_model().parameters()))
     store = FolderStore(folder)
-    layout = Layout.of(build_model().parameters())
-    swarm = Swarm("our-run", layout, store, {identities[0]}, 1.0)
+    swarm = Swarm("our-run", Layout.of(JUDGING.parameters), store, {identities[0]}, 1.0)
     peers = []
     for place, key in enumerate(keys[:count]):
-        model, generator = build_model(), torch.Generator().manual_seed(place)
-        parameters = list(model.parameters())
-
-        def compute(model: torch.nn.Module = model, generator: torch.Generator = generator) -> int:
-            inputs, wanted = draw(generator, 16)
-            functional.mse_loss(model(inputs), wanted).backward()
-            return 16
-
-        optimizer = torch.optim.AdamW(parameters, lr=4e-3)
-        arguments = (swarm, first.copy(), parameters, optimizer, compute, key)
+        arguments = new_student(place).peer_arguments(swarm, FIRST, key, 4e-3)
         is_bad = attack is not None and not place
         peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
     settings = replace(SETTINGS, quorum=1, grace=0.0, longest=0.0)
-    host = Host(swarm, store, first.copy(), settings, clock=clock or ticking(), judge=judge)
+    host = Host(swarm, store, FIRST.copy(), settings, clock=ticking(), judge=judge)
     return Run(host, peers, keys[0], [])
 
 
@@ -154,12 +132,8 @@ def honest(
 
 
 def test_honest_updates_are_taken(honest: Run, identities: list[str]) -> None:
-    assert honest.loss() < 0.5 * sum(losses(-1, first_weights())) / 64
+    assert honest.loss() < 0.5 * sum(losses(-1, FIRST.weights)) / 64
     assert sum(left_out(honest, identity) for identity in identities) <= 0.02 * 4 * ROUNDS
-
-
-def first_weights() -> torch.Tensor:
-    return SharedState.of(list(build_model().parameters())).weights
 
 
 def replay(honest: Run, identities: list[str], attack: Attack) -> Counter[str]:

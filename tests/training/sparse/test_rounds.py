@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
-from torch.nn import functional
 
+from tests.training.sparse.rounds import Student
 from training.access import envelope
 from training.access.envelope import FileError
 from training.sparse import catching_up, closing, payload
@@ -22,15 +22,8 @@ from training.sparse.peer import Peer, published
 from training.sparse.shared import SharedState, load
 from training.sparse.store import FolderStore, StoreError
 
-
-def build_model() -> torch.nn.Sequential:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return torch.nn.Sequential(torch.nn.Linear(70, 70), torch.nn.Tanh(), torch.nn.Linear(70, 1))
-
-
-FIRST = SharedState.of(list(build_model().parameters()))
-LAYOUT = Layout.of(build_model().parameters())
+FIRST = SharedState.of(Student().parameters)
+LAYOUT = Layout.of(Student().parameters)
 
 
 @pytest.fixture
@@ -41,16 +34,7 @@ def swarm(tmp_path: Path, identities: list[str]) -> Swarm:
 
 def make_peer(swarm: Swarm, key: RSAPrivateKey, state: SharedState, seed: int) -> Peer:
     """A peer that learns a sum of 70 numbers, from data of its own."""
-    model, generator = build_model(), torch.Generator().manual_seed(seed)
-    parameters = list(model.parameters())
-
-    def compute() -> int:
-        inputs = torch.randn(8, 70, generator=generator)
-        functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True)).backward()
-        return 8
-
-    optimizer = torch.optim.AdamW(parameters, lr=1e-2)
-    return Peer(swarm, state.copy(), parameters, optimizer, compute, key)
+    return Peer(*Student(seed).peer_arguments(swarm, state, key, 1e-2))
 
 
 def contribute(peer: Peer, steps: int) -> str:
@@ -90,12 +74,11 @@ def test_peers_of_uneven_pace_keep_the_same_bits_and_learn(
         assert len({peer.state.digest() for peer in peers}) == 1
     steps = [2 + (number + place) % 3 for number in range(40) for place in range(3)]
     assert peers[0].state.samples == 8 * sum(steps)
-    model = build_model()
-    inputs = torch.randn(256, 70, generator=torch.Generator().manual_seed(99))
-    before = functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True))
-    load(peers[1].state.weights, list(model.parameters()))
-    after = functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True))
-    assert after < before / 2
+    student = Student(99)
+    drawn = student.draw(256)
+    before = student.loss(*drawn)
+    load(peers[1].state.weights, student.parameters)
+    assert student.loss(*drawn) < before / 2
 
 
 def test_a_latecomer_has_the_bits_of_those_who_were_there(

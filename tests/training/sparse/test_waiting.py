@@ -12,13 +12,12 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
 from tests.training.sparse.clocks import Clock
-from tests.training.sparse.rounds import LAYOUT, SETTINGS, first_state, make_report, make_swarm
+from tests.training.sparse.rounds import LAYOUT, SETTINGS, make_host, make_report
 from training.run.recipes import MOST_PAYLOADS
 from training.sparse import payload
 from training.sparse.codec import encode
 from training.sparse.host import Host
 from training.sparse.judging import Judge
-from training.sparse.store import FolderStore
 from training.sparse.waiting import Waiting
 
 HASTY = replace(SETTINGS, grace=2.0, longest=15.0, seconds=1.0)
@@ -108,9 +107,8 @@ def test_two_bad_members_end_no_round_before_the_honest_have_sent(
     tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
 ) -> None:
     """Without that, 94 rounds ended empty in 300 seconds, and no honest update was taken."""
-    clock, store = Clock(), FolderStore(tmp_path)
-    swarm = make_swarm(tmp_path, identities[0], store)
-    host = Host(swarm, store, first_state(), HASTY, clock=clock, judge=Judge(losses))
+    clock = Clock()
+    host = make_host(tmp_path, identities[0], settings=HASTY, clock=clock, judge=Judge(losses))
     bad, honest = keys[:2], keys[2:]
     closed = []
     for number in range(6):
@@ -140,11 +138,11 @@ def test_of_copies_the_one_that_came_first_is_taken(
     tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], restarts: bool
 ) -> None:
     """The copier's identity comes first in the order of the list, and its file's sum as well."""
-    clock, store = Clock(), FolderStore(tmp_path)
-    swarm = make_swarm(tmp_path, identities[3], store)
+    clock = Clock()
 
     def start() -> Host:
-        return Host(swarm, store, first_state(), HASTY, clock=clock, judge=Judge(losses))
+        judge = Judge(losses)
+        return make_host(tmp_path, identities[3], settings=HASTY, clock=clock, judge=judge)
 
     host = start()
     content, of = make_update(host, keys[2], 1.0, 10), host.swarm.round_of(host.state)

@@ -15,8 +15,8 @@ from tests.training.answering import Answering, on_any_port, served
 from tests.training.sparse.rounds import (
     LAYOUT,
     RUN,
-    SETTINGS,
     first_state,
+    make_host,
     make_payload,
     make_report,
     make_swarm,
@@ -26,7 +26,6 @@ from training.sparse import catching_up, web
 from training.sparse.closing import ClosingError
 from training.sparse.host import Host
 from training.sparse.store import (
-    FolderStore,
     RefusedError,
     StoreError,
     UnreachableError,
@@ -37,10 +36,9 @@ from training.sparse.web_store import HostStatus, WebStore
 
 @pytest.fixture
 def host(tmp_path: Path, identities: list[str]) -> Host:
-    store = FolderStore(tmp_path)
-    swarm = make_swarm(tmp_path, identities[0], store)
-    catching_up.publish(store, first_state())
-    return Host(swarm, store, first_state(), SETTINGS)
+    host = make_host(tmp_path, identities[0])
+    catching_up.publish(host.store, host.state)
+    return host
 
 
 @pytest.fixture

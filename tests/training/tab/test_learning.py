@@ -1,5 +1,6 @@
 """The page's own training held against PyTorch's: gradients, optimizers, a loss curve."""
 
+import math
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -93,27 +94,27 @@ def test_every_gradient_is_pytorchs(changes: dict[str, object], plain: bool) -> 
         assert (part - gradient).abs().max() <= 1e-3 * gradient.abs().max(), name
 
 
-def test_the_optimizers_steps_are_pythons() -> None:
-    model = random_model()
-    start = flatten(list(model.parameters()))
-    rates = [0.01, 0.02, 0.005]
-    optimizer = Lamb(parameter_groups(model, EXACT), EXACT.optimizer)
-    gradients = []
-    for rate in rates:
+def steps_of(
+    model: TextToImageTransformer, optimizer: torch.optim.Optimizer, longest: float = math.inf
+) -> dict[str, Any]:
+    """A model as the page gets it, and the rates and gradients of steps that are made here."""
+    given: dict[str, Any] = {"shape": shape_of(model), "rates": [0.01, 0.02, 0.005]}
+    given |= {"weights": flatten(list(model.parameters())), "gradients": []}
+    for rate in given["rates"]:
         for group in optimizer.param_groups:
             group["lr"] = rate
         for parameter in model.parameters():
             parameter.grad = torch.randn_like(parameter)
-        gradients.append(flatten([parameter.grad for parameter in model.parameters()]))  # type: ignore[misc]
+        given["gradients"].append(flatten([p.grad for p in model.parameters()]))  # type: ignore[misc]
+        torch.nn.utils.clip_grad_norm_(list(model.parameters()), longest)
         optimizer.step()
-    moved = ask(
-        "optimized",
-        shape=shape_of(model),
-        weights=start,
-        gradients=gradients,
-        settings=asdict(EXACT.optimizer),
-        rates=rates,
-    )
+    return given
+
+
+def test_the_optimizers_steps_are_pythons() -> None:
+    model = random_model()
+    optimizer = Lamb(parameter_groups(model, EXACT), EXACT.optimizer)
+    moved = ask("optimized", settings=asdict(EXACT.optimizer), **steps_of(model, optimizer))
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-4, atol=1e-5)
 
 

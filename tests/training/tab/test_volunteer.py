@@ -11,12 +11,11 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.sparse.rounds import make_swarm
 from tests.training.tab.scripts import ask
-from tests.training.tab.test_learning import random_model
+from tests.training.tab.test_learning import random_model, steps_of
 from training.access import envelope
 from training.access.envelope import FileError
 from training.access.grants import peer_id_of
 from training.optimizer.lamb import parameter_groups
-from training.pictures.in_page import shape_of
 from training.run.recipes import REHEARSAL
 from training.sparse import catching_up, payload, report, shared
 from training.sparse.codec import decode, encode
@@ -140,30 +139,13 @@ def test_a_tab_opens_what_a_python_peer_signed_and_nothing_else() -> None:
 
 def test_a_tabs_local_steps_are_adamws() -> None:
     model = random_model()
-    start = flatten(list(model.parameters()))
-    groups = parameter_groups(model, REHEARSAL)
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
-    longest, rates, gradients = 1.0, [0.01, 0.02, 0.005], []
-    for rate in rates:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        for parameter in model.parameters():
-            parameter.grad = torch.randn_like(parameter)
-        gradients.append(flatten([parameter.grad for parameter in model.parameters()]))  # type: ignore[misc]
-        torch.nn.utils.clip_grad_norm_(list(model.parameters()), longest)
-        optimizer.step()
-    moved = ask(
-        "adamw",
-        shape=shape_of(model),
-        weights=start,
-        gradients=gradients,
-        settings={
-            "betas": [0.9, 0.95],
-            "weight_decay": REHEARSAL.optimizer.weight_decay,
-            "max_gradient_norm": longest,
-        },
-        rates=rates,
-    )
+    optimizer = torch.optim.AdamW(parameter_groups(model, REHEARSAL), betas=(0.9, 0.95))
+    settings = {
+        "betas": [0.9, 0.95],
+        "weight_decay": REHEARSAL.optimizer.weight_decay,
+        "max_gradient_norm": 1.0,
+    }
+    moved = ask("adamw", settings=settings, **steps_of(model, optimizer, longest=1.0))
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-5, atol=1e-6)
 
 

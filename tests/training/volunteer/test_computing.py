@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.training.conftest import Batch
 from training.model.transformer import TextToImageTransformer
 from training.volunteer import computing as module
 from training.volunteer import fitting
@@ -13,12 +14,6 @@ from training.volunteer.computing import Computing, Later, Outcome
 from training.volunteer.precision import Precision, choose_precision
 
 CPU = torch.device("cpu")
-Batch = dict[str, torch.Tensor]
-
-
-@pytest.fixture
-def batch(text_ids: torch.Tensor, image_codes: torch.Tensor) -> Batch:
-    return {"text_ids": text_ids, "image_codes": image_codes}
 
 
 def gradients(model: TextToImageTransformer) -> list[torch.Tensor]:

@@ -14,12 +14,12 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
+from tests.training.sparse.rounds import SETTINGS as SLOW
 from training.access.grants import peer_id_of
-from training.data import streaming
 from training.model.build import build_model
 from training.monitor.web_host import WebHost
 from training.run.live import PeerState
-from training.run.recipes import RECIPES, TINY, SparseSettings
+from training.run.recipes import RECIPES, TINY
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
 from training.sparse import catching_up, web
@@ -32,16 +32,7 @@ from training.volunteer import backup, rounds, rounds_reporter
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer
 
-SETTINGS = SparseSettings(
-    seconds=0.05,
-    learning_rate=4e-3,
-    outer_learning_rate=2.0,
-    quorum=1,
-    grace=0.1,
-    longest=1.0,
-    largest_norm=50.0,
-    poll_seconds=0.02,
-)
+SETTINGS = replace(SLOW, seconds=0.05, quorum=1, grace=0.1, longest=1.0, poll_seconds=0.02)
 
 
 @dataclass
@@ -62,7 +53,6 @@ class Run:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.setitem(RECIPES, "quick", replace(TINY, name="quick", sparse=SETTINGS))
     monkeypatch.setattr(rounds, "FIRST_PAUSE", 0.01)
-    data = str(streaming.prepare_shapes(TINY))
     key = RSAPrivateKey()
     closer = peer_id_of(key.get_public_key().to_bytes().decode())
     parameters = [p for p in build_model(TINY).parameters() if p.requires_grad]
@@ -79,7 +69,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         recipe="quick",
         initial_peers=(f"/p2p/{closer}",),
         exchange=served.address,
-        data=data,
     )
     folder = tmp_path / "volunteer"
     options = PeerOptions(name="ada", folder=folder, micro_batch_size=4)
