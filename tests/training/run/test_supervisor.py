@@ -93,15 +93,15 @@ def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
 def test_a_start_that_computes_does_not_hang_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "START_SECONDS", 2.0)
-    monkeypatch.setattr(supervisor, "WORK_SECONDS", 0.05)
+    monkeypatch.setattr(supervisor, "START_SECONDS", 1.0)
+    monkeypatch.setattr(supervisor, "WORK_SECONDS", 0.02)
     busy, idle = tmp_path / "busy", tmp_path / "idle"
     workers = [python(busy, "while True: pass"), python(idle, "import time; time.sleep(600)")]
     for worker in workers:
         worker.start()
     try:
         wait_for("the idle one to hang", lambda: [worker.hangs for worker in workers][1])
-        deadline = time.monotonic() + 2.5
+        deadline = time.monotonic() + 1.3
         while time.monotonic() < deadline:
             assert not workers[0].hangs
             time.sleep(0.05)
