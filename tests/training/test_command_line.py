@@ -4,14 +4,7 @@ from pathlib import Path
 import pytest
 
 from calculator.errors import InputError
-from training.__main__ import (
-    MODULES,
-    _make_join,
-    _make_monitor,
-    default_folder,
-    main,
-    make_parser,
-)
+from training.__main__ import MODULES, _make_join, _make_monitor, default_folder, main, make_parser
 from training.rehearsal.command import RehearsalOptions, name_of
 from training.run.runfile import RunFile, load
 

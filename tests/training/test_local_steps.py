@@ -174,9 +174,7 @@ def test_the_store_had_the_checkpoint_and_the_updates(swarm: Scenario) -> None:
     assert len(swarm.seen["in the store"]) > 1 + SOME
 
 
-def test_the_updates_leave_the_monitor_only_where_the_store_does_not_work(
-    swarm: Scenario,
-) -> None:
+def test_the_updates_leave_the_monitor_only_where_the_store_does_not_work(swarm: Scenario) -> None:
     """Of each round, two volunteers take the list from it, and without a store the updates."""
     with_it, without = (
         usual(swarm, f"lines {kind} the store", "bytes_received") for kind in ("with", "without")

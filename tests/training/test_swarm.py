@@ -156,9 +156,7 @@ def test_one_command_sends_the_whole_run_back(swarm: Scenario) -> None:
     assert order["checkpoint"] == swarm.seen["checkpoint"] < order["step"]
 
 
-def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(
-    swarm: Scenario,
-) -> None:
+def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(swarm: Scenario) -> None:
     words = f"the moderators returned to the weights of step {swarm.seen['checkpoint']}"
     assert any(words in swarm.said(name) for name in ("alice", "carol"))
     (published,) = [

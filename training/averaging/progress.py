@@ -51,11 +51,7 @@ class CredibleTracker(ProgressTracker):
     ceiling: float = math.inf
 
     def __init__(
-        self,
-        *arguments: Any,
-        helps: bool = False,
-        micro_batch_size: int = 1,
-        **options: Any,
+        self, *arguments: Any, helps: bool = False, micro_batch_size: int = 1, **options: Any
     ) -> None:
         self.helps, self._announced = helps, False
         self.witnessed, self.micro_batch_size = Paces(), micro_batch_size

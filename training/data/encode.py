@@ -224,12 +224,7 @@ def main(argv: list[str]) -> int:
     settings = replace(settings, codes=name)
     codes = CodeModel.load(name)
     report = encode(
-        arguments.source,
-        arguments.output,
-        settings,
-        codes,
-        arguments.count,
-        arguments.shard_rows,
+        arguments.source, arguments.output, settings, codes, arguments.count, arguments.shard_rows
     )
     print(report)
     return 0

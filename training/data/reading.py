@@ -125,12 +125,7 @@ BYTES: Kinds = (pa.types.is_binary, pa.types.is_large_binary)
 
 
 def _read_group(
-    file: pq.ParquetFile,
-    number: int,
-    start: int,
-    first_row: int,
-    form: Format,
-    omitted: Omissions,
+    file: pq.ParquetFile, number: int, start: int, first_row: int, form: Format, omitted: Omissions
 ) -> Iterator[tuple[int, Sample | None]]:
     place = start
     batches = file.iter_batches(

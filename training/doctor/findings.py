@@ -151,12 +151,7 @@ _ALL = (
         "Does bitsandbytes load its library and compute correctly?",
         "The optimizer keeps its states in 8 bits.",
     ),
-    Point(
-        PointName.PORT,
-        "Port",
-        "Is the port to listen on free?",
-        "Others connect to it.",
-    ),
+    Point(PointName.PORT, "Port", "Is the port to listen on free?", "Others connect to it."),
     Point(
         PointName.ENTRY_POINTS,
         "Entry points",

@@ -201,11 +201,7 @@ def is_local(address: str) -> bool:
 
 
 async def _find_monitor(
-    setup: Setup,
-    p2p: "P2P",
-    peers: list["PeerID"],
-    listener: Listener,
-    readings: list[Reading],
+    setup: Setup, p2p: "P2P", peers: list["PeerID"], listener: Listener, readings: list[Reading]
 ) -> Finding:
     """Ask the entry points one by one to connect back, until one can answer."""
     from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError

@@ -65,11 +65,7 @@ def read(place: str | Path, largest: int, seconds: float = ANSWER_SECONDS) -> by
 
 
 def download(
-    address: str,
-    path: Path,
-    sha256: str,
-    report: Report | None = None,
-    largest: int | None = None,
+    address: str, path: Path, sha256: str, report: Report | None = None, largest: int | None = None
 ) -> None:
     """Fetch a file whose SHA-256 is known.
 

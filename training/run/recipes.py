@@ -278,16 +278,7 @@ class Recipe:
 
 # Sources of data that come with us, in words.
 OWN_DATA = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
-SHIPPED = (
-    "paper",
-    "paper-local",
-    "rehearsal",
-    "sparse",
-    "tab",
-    "language",
-    "tiny",
-    "tiny-sparse",
-)
+SHIPPED = ("paper", "paper-local", "rehearsal", "sparse", "tab", "language", "tiny", "tiny-sparse")
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
 

@@ -246,10 +246,7 @@ _RULES: dict[str, tuple[Callable[[str], object], str]] = {
         lambda place: "://" not in place or _is_private(place),
         "an https address, http on this machine, or a folder: weights come from there",
     ),
-    "exchange": (
-        _is_private,
-        "an https address, or http on this machine: weights come from there",
-    ),
+    "exchange": (_is_private, "an https address, or http on this machine: weights come from there"),
     "store": (
         _is_folder,
         "https://HOST/FOLDER, or http on this machine, without anything after the folder",

@@ -131,12 +131,7 @@ def _read_plain(kind: type, value: Any, place: str) -> Any:
     return value
 
 
-_WORDS = {
-    str: "a text in quotes",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
+_WORDS = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def _join(place: str, key: str) -> str:

@@ -32,13 +32,7 @@ class Keys:
     session: str = field(default="", repr=False)
 
 
-def presign(
-    method: str,
-    address: str,
-    keys: Keys,
-    seconds: int,
-    now: float,
-) -> str:
+def presign(method: str, address: str, keys: Keys, seconds: int, now: float) -> str:
     """An address for one kind of request.
 
     Args:

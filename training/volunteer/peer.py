@@ -122,11 +122,7 @@ class Device(abc.ABC):
         board.say(choice.reason)
         self.micro_batch_size, self.identity = choice.size, Identity.read(options.folder)
         samples = streaming.stream(
-            self.recipe,
-            self.identity.subkey,
-            run.data or None,
-            choice.size,
-            board.say,
+            self.recipe, self.identity.subkey, run.data or None, choice.size, board.say
         )
         self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
         self._begin(Stage.STARTING)

@@ -12,15 +12,7 @@ from hivemind.p2p import PeerID
 from hivemind.proto import crypto_pb2
 from hivemind.utils.crypto import RSAPrivateKey
 
-from tests.training.access.conftest import (
-    ALICE,
-    MALLORY,
-    STRANGER,
-    TOKENS,
-    UNKNOWN,
-    WEB,
-    Place,
-)
+from tests.training.access.conftest import ALICE, MALLORY, STRANGER, TOKENS, UNKNOWN, WEB, Place
 from training.access import grants
 from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
 from training.access.grants import GrantError

@@ -135,9 +135,7 @@ def _check_announcement(entry: Network, membership: Membership) -> None:
     assert wait_for("the announcement", found).username == "mallory"
 
 
-def test_an_entry_point_that_is_down_is_told_apart_from_one_that_refuses(
-    entry: Network,
-) -> None:
+def test_an_entry_point_that_is_down_is_told_apart_from_one_that_refuses(entry: Network) -> None:
     silence = RuntimeError("none of the initial_peers responded to a ping")
     nobody = f"/ip4/127.0.0.1/tcp/{free_port()}/p2p/{entry.addresses()[0].rpartition('/')[2]}"
     down = explain(silence, [nobody], 0)

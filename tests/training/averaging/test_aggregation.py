@@ -3,12 +3,7 @@ import torch
 
 from calculator.swarm import aggregation as formulas
 from calculator.swarm.aggregation import Aggregation
-from training.averaging.aggregation import (
-    aggregate,
-    centered_clip,
-    coordinate_median,
-    mean,
-)
+from training.averaging.aggregation import aggregate, centered_clip, coordinate_median, mean
 from training.run.recipes import RECIPES
 
 CLIP = Aggregation.CENTERED_CLIP

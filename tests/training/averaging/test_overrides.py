@@ -39,10 +39,7 @@ OVERRIDDEN = {
         "1b5ad87469d3",
         "it believes any claim of samples that is signed: pull request 250 went so far",
     ),
-    f"{TRACKER}._progress_reporter": (
-        "affc9ed95108",
-        "it does not announce helpers",
-    ),
+    f"{TRACKER}._progress_reporter": ("affc9ed95108", "it does not announce helpers"),
     "p2p.servicer.ServicerBase._get_handle_name": (
         "d3e13c74c5e5",
         "calls are named after the class since pull request 323: a subclass would not be found",

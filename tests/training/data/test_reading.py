@@ -28,9 +28,7 @@ GOOD: dict[str, Any] = {
     "original_height": 32,
 }
 RECIPE = replace(
-    TINY,
-    data=replace(TINY.data, shuffle_buffer=4),
-    swarm=replace(TINY.swarm, micro_batch_size=3),
+    TINY, data=replace(TINY.data, shuffle_buffer=4), swarm=replace(TINY.swarm, micro_batch_size=3)
 )
 
 

@@ -11,14 +11,7 @@ import pytest
 from tests.training.doctor.conftest import MakeSetup
 from training.doctor import command, examination, software
 from training.doctor.examination import Check, examine
-from training.doctor.findings import (
-    Finding,
-    NotFitError,
-    PointName,
-    Verdict,
-    fine,
-    worst,
-)
+from training.doctor.findings import Finding, NotFitError, PointName, Verdict, fine, worst
 from training.volunteer import fitting
 
 SICK = Finding(PointName.PACKAGES, Verdict.PROBLEM, "numpy is missing", "install it")

@@ -68,8 +68,7 @@ def test_fused_kernels_equal_plain_operations(kind: AttentionKind, kernel: Kerne
 
 @pytest.mark.parametrize("kind", AttentionKind)
 @pytest.mark.parametrize(
-    ("layout", "side"),
-    [(Layout(5, 4), 3), (Layout(3, 6), 5), (Layout(2, 3), 7), (Layout(1, 1), 1)],
+    ("layout", "side"), [(Layout(5, 4), 3), (Layout(3, 6), 5), (Layout(2, 3), 7), (Layout(1, 1), 1)]
 )
 def test_lines_have_the_results_and_gradients_of_the_whole_mask(
     kind: AttentionKind, layout: Layout, side: int

@@ -163,10 +163,7 @@ def test_models_of_a_recipe_start_alike() -> None:
 
 @pytest.mark.parametrize("token_shift", [True, False])
 def test_no_prediction_looks_ahead(
-    config: TextToImageConfig,
-    text_ids: torch.Tensor,
-    image_codes: torch.Tensor,
-    token_shift: bool,
+    config: TextToImageConfig, text_ids: torch.Tensor, image_codes: torch.Tensor, token_shift: bool
 ) -> None:
     config.token_shift = token_shift
     model = TextToImageTransformer(config)

@@ -378,10 +378,7 @@ def trained(reached: int, now: float, **liar: Any) -> dict[str, PeerReport]:
     """Reports of two who made a step together; `liar` is what a third one reports meanwhile."""
     reports = {
         IDS[name]: report(
-            reached,
-            [step_with_witnesses(reached, 32, **{other: 32.0})],
-            name=name,
-            time=now,
+            reached, [step_with_witnesses(reached, 32, **{other: 32.0})], name=name, time=now
         )
         for name, other in (("alice", "bob"), ("bob", "alice"))
     }

@@ -198,9 +198,7 @@ def _values(optimizer: Lamb, weights: torch.Tensor) -> list[torch.Tensor]:
     state, block = optimizer.state[weights], optimizer.settings.block_size
     return [
         dequantise(
-            lamb.QuantisedTensor(state[name], state[f"{name}_scales"]),
-            name == "momentum",
-            block,
+            lamb.QuantisedTensor(state[name], state[f"{name}_scales"]), name == "momentum", block
         )
         for name in ("momentum", "variance")
     ]

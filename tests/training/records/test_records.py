@@ -218,9 +218,7 @@ def test_everybody_hears_who_is_banned(networks: tuple[Network, Network]) -> Non
     assert found.contributors == banned.contributors
 
 
-def test_the_key_that_signs_is_the_key_that_libp2p_knows(
-    networks: tuple[Network, Network],
-) -> None:
+def test_the_key_that_signs_is_the_key_that_libp2p_knows(networks: tuple[Network, Network]) -> None:
     for network in networks:
         assert peer_id_of(network.subkey) == str(network.dht.peer_id)
         assert contributor_id(network.subkey) == contributor_of(str(network.dht.peer_id))

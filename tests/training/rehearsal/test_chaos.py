@@ -14,15 +14,7 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from benchmarks import misbehaving
-from benchmarks.chaos import (
-    BROKEN_SHARD,
-    RECIPES,
-    SMOOTHED,
-    Calm,
-    _loss_at,
-    _step_of,
-    break_shard,
-)
+from benchmarks.chaos import BROKEN_SHARD, RECIPES, SMOOTHED, Calm, _loss_at, _step_of, break_shard
 from training.__main__ import make_parser
 from training.data import streaming
 from training.model.build import build_model

@@ -15,11 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 
 IDENTITY, SECRET, REGION = "AKIATEST", "kept+by/the+owner", "eu-test-1"
-ENVIRONMENT = {
-    "AWS_ACCESS_KEY_ID": IDENTITY,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
-    "AWS_REGION": REGION,
-}
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": IDENTITY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
 
 
 class RefusedError(Exception):

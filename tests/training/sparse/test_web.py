@@ -25,12 +25,7 @@ from training.monitor.web_host import WebHost
 from training.sparse import catching_up, web
 from training.sparse.closing import ClosingError
 from training.sparse.host import Host
-from training.sparse.store import (
-    RefusedError,
-    StoreError,
-    UnreachableError,
-    is_outage,
-)
+from training.sparse.store import RefusedError, StoreError, UnreachableError, is_outage
 from training.sparse.web_store import HostStatus, WebStore
 
 
@@ -56,11 +51,7 @@ def store(address: str) -> Iterator[WebStore]:
 
 
 def test_a_round_is_made_over_the_web(
-    host: Host,
-    store: WebStore,
-    keys: list[RSAPrivateKey],
-    identities: list[str],
-    tmp_path: Path,
+    host: Host, store: WebStore, keys: list[RSAPrivateKey], identities: list[str], tmp_path: Path
 ) -> None:
     theirs = make_swarm(tmp_path, identities[0], store)
     state = catching_up.join(theirs)
@@ -182,8 +173,7 @@ def test_a_host_that_is_down_is_told_from_one_that_refuses(
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [b"", b"[]", b"{", b'{"run": 1}', json.dumps({"run": "a", "round": "1"}).encode()],
+    "answer", [b"", b"[]", b"{", b'{"run": 1}', json.dumps({"run": "a", "round": "1"}).encode()]
 )
 def test_another_server_is_not_taken_for_a_host(answer: bytes) -> None:
     class Handler(Answering):

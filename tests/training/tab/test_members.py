@@ -119,11 +119,7 @@ def test_what_arrives_is_what_the_library_makes_of_each_piece(bits: int, wire: s
         for start, size in zip(starts, sizes, strict=True)
     ]
     answer = ask(
-        "wired",
-        vector=vector,
-        part=part,
-        tensors=tensors,
-        format={"bits": bits, "threshold": 1024},
+        "wired", vector=vector, part=part, tensors=tensors, format={"bits": bits, "threshold": 1024}
     )
     compression, expected, size = WireCompression(WireFormat(wire), 1024), [], 0
     for start, whole in zip(starts, vector.split(sizes), strict=True):

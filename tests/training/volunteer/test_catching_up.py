@@ -11,10 +11,7 @@ from training.volunteer.peer import Volunteer
 
 
 def newcomer(
-    monkeypatch: pytest.MonkeyPatch,
-    others: tuple[int, ...],
-    own_step: int = 0,
-    late: bool = False,
+    monkeypatch: pytest.MonkeyPatch, others: tuple[int, ...], own_step: int = 0, late: bool = False
 ) -> list[str]:
     """Actions of a newcomer when others are at these steps; if `late`, they are seen later on."""
     monkeypatch.setattr(peer, "FIRST_NEWS_SECONDS", 1.2)

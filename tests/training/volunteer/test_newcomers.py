@@ -39,10 +39,7 @@ class Optimizer:
         self.local_epoch = self.sent
 
     def with_parameters(
-        self,
-        epoch: int,
-        parameters: list[torch.Tensor],
-        states: list[torch.Tensor] | None = None,
+        self, epoch: int, parameters: list[torch.Tensor], states: list[torch.Tensor] | None = None
     ) -> TrainingState:
         assert states is None  # these checkpoints were published without
         return TrainingState(epoch, [], parameters)

@@ -48,9 +48,7 @@ def test_a_loss_that_is_not_finite_is_left_out_and_the_volunteer_told(folder: Pa
     assert "a micro-batch's loss was not finite: dropping it" in text
 
 
-def test_weights_that_are_not_sound_are_left_for_the_last_state_that_was(
-    folder: Path,
-) -> None:
+def test_weights_that_are_not_sound_are_left_for_the_last_state_that_was(folder: Path) -> None:
     seen = see(folder)
     assert (seen["broken model"], seen["broken optimizer"]) == (13, 15)
     assert seen["rejected"] >= 4  # a loss, and three times weights

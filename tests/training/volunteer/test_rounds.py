@@ -65,10 +65,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     served = WebHost(web.make_service(host), "127.0.0.1", 0)
     terminal = io.StringIO()
     file = RunFile(
-        name="our-run",
-        recipe="quick",
-        initial_peers=(f"/p2p/{closer}",),
-        exchange=served.address,
+        name="our-run", recipe="quick", initial_peers=(f"/p2p/{closer}",), exchange=served.address
     )
     folder = tmp_path / "volunteer"
     options = PeerOptions(name="ada", folder=folder, micro_batch_size=4)
