@@ -23,7 +23,7 @@ def browser(optimizing: Browser) -> Browser:
     return optimizing
 
 
-ROUNDS = 6  # of each tab
+ROUNDS = 4  # of each tab
 
 
 @pytest.fixture
