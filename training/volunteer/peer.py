@@ -125,7 +125,7 @@ class Device(abc.ABC):
             self.recipe, self.identity.subkey, run.data or None, choice.size, board.say
         )
         self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
-        self._begin(Stage.STARTING)
+        self._show(Stage.STARTING)
         self.model = build.open_model(self.recipe, self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
         self._open(options, membership)
@@ -138,8 +138,8 @@ class Device(abc.ABC):
         """The run's recipe; raises InputError where the run file lacks something."""
         return run.get_recipe()
 
-    def _begin(self, stage: Stage) -> None:
-        """Show what the start is about; the supervisor takes long silence for a hang."""
+    def _show(self, stage: Stage) -> None:
+        """Show the stage; the supervisor takes long silence at a start for a hang."""
         self.board.status.stage = stage
         self.board.show()
 
@@ -161,7 +161,7 @@ class Volunteer(Device):
         self._told_unreachable = False
         build.warm_up(self.recipe, self.device)
         traffic.start_counting()
-        self._begin(Stage.CONNECTING)
+        self._show(Stage.CONNECTING)
         self.network = Network(
             run.name, self.identity, run.initial_peers, options.endpoint, membership=membership
         )
@@ -229,8 +229,7 @@ class Volunteer(Device):
             self.board.say("leaving took too long and was cut short: the others will notice")
         self.network.close()
         self.stream.close()
-        self.board.status.stage = Stage.DONE
-        self.board.show()
+        self._show(Stage.DONE)
 
     def _batches(self, stop: threading.Event) -> Iterator[streaming.Batch]:
         for batch in self.stream.until(stop):

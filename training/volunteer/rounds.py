@@ -109,8 +109,7 @@ class RoundsVolunteer(Device):
         self.reporter.close()
         self.stream.close()
         self.store.close()
-        self.board.status.stage = Stage.DONE
-        self.board.show()
+        self._show(Stage.DONE)
 
     def _make_peer(self, state: SharedState) -> Peer:
         groups = lamb.parameter_groups(self.model, self.recipe)

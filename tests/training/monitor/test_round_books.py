@@ -2,26 +2,18 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.training.sparse import test_report
 from training.monitor.round_books import RoundBooks, Traffic
 from training.records.owners import contributor_of
 from training.sparse.closing import Taken
-from training.sparse.report import Report
 
 ALICE, BOB = "QmAlice", "QmBob"
-REPORT = Report(
-    name="alice",
-    state="training",
-    session=1000.0,
-    time=1010.0,
-    number=0,
-    loss=3.0,
-    bytes_sent=100,
-    bytes_received=200,
-    milestones={"connect": 1.0},
-)
+FIGURES: dict[str, Any] = {"number": 0, "loss": 3.0, "bytes_sent": 100, "bytes_received": 200}
+REPORT = replace(test_report.REPORT, time=1010.0, milestones={"connect": 1.0}, **FIGURES)
 THEIRS = replace(REPORT, name="bob", loss=1.0)
 TAKEN = (Taken("a" * 64, ALICE, 30), Taken("b" * 64, BOB, 10))
 

@@ -1,8 +1,6 @@
 """The model in the live page: what is packed for it, and its script held against the Python."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load
 
+from tests.training.scripts import Scripts
+from tests.training.tab import test_learning
 from tools.console import ROOT
-from tools.node import find_node
 from training.model import checkpoint
 from training.model.build import build_model, config_of
 from training.model.captions import WordTokenizer
-from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 from training.pictures import in_page, sampling
 from training.pictures.codes import CodeModel
@@ -25,19 +23,17 @@ from training.run.live import LiveFolder
 from training.run.recipes import REHEARSAL, TINY, GenerationSettings, Recipe
 from training.shapes.samples import WORDS
 
-SCRIPTS = ROOT / "docs" / "assets" / "drawing"
 RECORDED = ROOT / "docs" / "live" / "rehearsal"
 ASK = """
 import { readFileSync } from "node:fs";
-import * as arithmetic from "./arithmetic.js";
-import { idsOf } from "./caption.js";
-import { chances, generator } from "./chance.js";
-import { toPixels } from "./decoder.js";
-import { Painter } from "./painter.js";
-import { choose, truncate } from "./sampling.js";
+import * as arithmetic from "./docs/assets/drawing/arithmetic.js";
+import { idsOf } from "./docs/assets/drawing/caption.js";
+import { chances, generator } from "./docs/assets/drawing/chance.js";
+import { toPixels } from "./docs/assets/drawing/decoder.js";
+import { Painter } from "./docs/assets/drawing/painter.js";
+import { choose, truncate } from "./docs/assets/drawing/sampling.js";
 
-const { name, file, given } = JSON.parse(readFileSync(0, "utf8"));
-const content = file && readFileSync(file);
+let content;
 const painter = () => new Painter(new Uint8Array(content).buffer);
 const failing = (run) => { try { return run(); } catch (error) { return error.message; } };
 const asked = {
@@ -79,43 +75,27 @@ const asked = {
   gelu: (values) => values.map(arithmetic.gelu),
   opened: () => failing(() => painter() && "opened"),
 };
-console.log(JSON.stringify(asked[name](given)));
+const answers = {
+  drawing({ order, values, file }) {
+    content = file && readFileSync(file);
+    return asked[order](values);
+  },
+};
 """
+SCRIPTS = Scripts(ASK)
 
-Ask = Callable[..., Any]
 
-
-@pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+def ask(name: str, values: object = None, file: Path | None = None) -> Any:
     """Ask the page's own script, run by Node."""
-    folder = tmp_path_factory.mktemp("scripts") / "drawing"
-    shutil.copytree(SCRIPTS, folder)
-    (folder / "package.json").write_text('{"type": "module"}', "utf-8")
-    (folder / "ask.js").write_text(ASK, "utf-8")
-
-    def ask(name: str, given: object = None, file: Path | None = None) -> Any:
-        request = {"name": name, "given": given, "file": str(file) if file else None}
-        command = [find_node().node, folder / "ask.js"]
-        done = subprocess.run(
-            command, input=json.dumps(request), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return ask
+    return SCRIPTS.ask("drawing", order=name, values=values, file=str(file) if file else None)
 
 
 def random_model(**changes: object) -> TextToImageTransformer:
     """A small model whose every parameter matters and is a number of 16 bits."""
-    shape = {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 2, "head_size": 16}
-    shape |= {"text_vocabulary_size": 32, "text_length": 6, "image_vocabulary_size": 128}
-    shape |= {"image_side": 4, "sharing_groups": 2, "convolution_kernel": 3}
-    torch.manual_seed(3)
-    model = TextToImageTransformer(TextToImageConfig(**(shape | changes))).eval()
+    model = test_learning.random_model(**changes).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            noise = 0.2 * torch.randn_like(parameter)
-            parameter.copy_((parameter + noise).half().float())
+            parameter.copy_(parameter.half().float())
     return model
 
 
@@ -146,7 +126,7 @@ SHAPES: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("changes", SHAPES)
 def test_the_pages_logits_are_the_models(
-    ask: Ask, packed: Callable[..., Path], changes: dict[str, object]
+    packed: Callable[..., Path], changes: dict[str, object]
 ) -> None:
     model = random_model(**changes)
     layout = model.config.layout
@@ -163,7 +143,7 @@ def test_the_pages_logits_are_the_models(
     torch.testing.assert_close(torch.tensor(found), wanted, atol=1e-4, rtol=0)
 
 
-def test_the_pages_pixels_are_the_decoders(ask: Ask, packed: Callable[..., Path]) -> None:
+def test_the_pages_pixels_are_the_decoders(packed: Callable[..., Path]) -> None:
     model = random_model(image_side=8)
     codes = torch.randint(0, 128, (1, 64), generator=torch.Generator().manual_seed(4))
     vq = CodeModel.load("shapes").model
@@ -184,7 +164,7 @@ def recorded() -> tuple[TextToImageTransformer, Path]:
 
 
 def test_at_temperature_0_the_page_draws_what_python_draws(
-    ask: Ask, recorded: tuple[TextToImageTransformer, Path]
+    recorded: tuple[TextToImageTransformer, Path],
 ) -> None:
     model, file = recorded
     with torch.no_grad():
@@ -223,7 +203,7 @@ def test_what_ships_with_the_site_is_what_the_monitor_packs(
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_others(
-    ask: Ask, recorded: tuple[TextToImageTransformer, Path]
+    recorded: tuple[TextToImageTransformer, Path],
 ) -> None:
     caption = "a red circle above a blue square"
     first, again, other = ask("drawn", [[caption, 1], [caption, 1], [caption, 2]], recorded[1])
@@ -244,7 +224,7 @@ SETTINGS = [
 ]
 
 
-def test_the_page_chooses_among_the_codes_that_the_sampler_keeps(ask: Ask) -> None:
+def test_the_page_chooses_among_the_codes_that_the_sampler_keeps() -> None:
     logits = 3 * torch.randn((1, 128), generator=torch.Generator().manual_seed(6))
     names = ("temperature", "top_k", "top_p")
     cases = [[logits[0].tolist(), {n: getattr(one, n) for n in names}] for one in SETTINGS]
@@ -257,7 +237,7 @@ def test_the_page_chooses_among_the_codes_that_the_sampler_keeps(ask: Ask) -> No
         torch.testing.assert_close(probabilities, wanted[:kept], atol=1e-6, rtol=1e-4)
 
 
-def test_codes_are_drawn_by_their_probabilities(ask: Ask) -> None:
+def test_codes_are_drawn_by_their_probabilities() -> None:
     codes = [{"code": 9, "probability": 0.6}, {"code": 4, "probability": 0.3}]
     codes.append({"code": 1, "probability": 0.1})
     drawn = ask("chosen", [codes, 20_000])
@@ -265,29 +245,27 @@ def test_codes_are_drawn_by_their_probabilities(ask: Ask) -> None:
     assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.015)
 
 
-def test_the_random_numbers_are_those_of_xoshiro128_starstar(ask: Ask) -> None:
+def test_the_random_numbers_are_those_of_xoshiro128_starstar() -> None:
     # What the authors' own program, xoshiro128starstar.c 1.1, gives from the state 1, 2, 3, 4.
     wanted = [11520, 0, 5927040, 70819200, 2031721883, 1637235492, 1287239034]
     assert ask("whole", [[1, 2, 3, 4], len(wanted)]) == wanted
 
 
-def test_the_exact_gelu(ask: Ask) -> None:
+def test_the_exact_gelu() -> None:
     values = torch.cat([torch.linspace(-12, 12, 241), torch.tensor([0.0, 1e-6, -40.0, 40.0])])
     wanted = torch.nn.functional.gelu(values.double())
     found = torch.tensor(ask("gelu", values.double().tolist()), dtype=torch.float64)
     torch.testing.assert_close(found, wanted, atol=1e-14, rtol=1e-9)
 
 
-def test_captions_have_the_tokenizers_ids(ask: Ask, packed: Callable[..., Path]) -> None:
+def test_captions_have_the_tokenizers_ids(packed: Callable[..., Path]) -> None:
     model = random_model(text_length=8)
     captions = ["a red circle", " A  Yellow\ttriangle ", "a green square left of a blue circle"]
     found = ask("ids", captions, packed(model))
     assert found == WordTokenizer(8)(captions).tolist()
 
 
-def test_a_caption_that_the_model_cannot_read_is_told(
-    ask: Ask, packed: Callable[..., Path]
-) -> None:
+def test_a_caption_that_the_model_cannot_read_is_told(packed: Callable[..., Path]) -> None:
     captions = ["a purple circle", "  ", "a " * 7]
     unknown, empty, long = ask("ids", captions, packed(random_model()))
     assert unknown == (
@@ -363,7 +341,7 @@ def of_another_version(header: dict[str, Any]) -> None:
     ],
 )
 def test_a_file_that_is_not_such_a_model_is_refused(
-    ask: Ask, packed: Callable[..., Path], change: Callable[[dict[str, Any]], None], words: str
+    packed: Callable[..., Path], change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     file = packed(random_model())
     assert ask("opened", None, file) == "opened"
@@ -371,7 +349,7 @@ def test_a_file_that_is_not_such_a_model_is_refused(
     assert ask("opened", None, file) == words
 
 
-def test_a_file_that_was_cut_short_is_refused(ask: Ask, packed: Callable[..., Path]) -> None:
+def test_a_file_that_was_cut_short_is_refused(packed: Callable[..., Path]) -> None:
     file = packed(random_model())
     file.write_bytes(file.read_bytes()[:100])
     assert ask("opened", None, file) == "the file is cut short"

@@ -1,17 +1,7 @@
 """The scripts of 'Train in this tab', asked in Node.js."""
 
-import base64
-import json
-import subprocess
-from typing import Any
+from tests.training.scripts import Scripts
 
-import numpy as np
-import torch
-
-from tools.console import ROOT
-from tools.node import find_node
-
-# Vectors travel as {"float32": base64}, since JSON would make them long.
 PROGRAM = """
 import { readFileSync } from "node:fs";
 import { Lamb, rateFactor } from "./docs/assets/tab/lamb.js";
@@ -200,40 +190,6 @@ Object.assign(answers, {
     return weights;
   },
 });
-
-const revive = (key, value) => {
-  if (value?.float32 === undefined) return value;
-  return new Float32Array(new Uint8Array(Buffer.from(value.float32, "base64")).buffer);
-};
-const pack = (key, value) => {
-  if (!(value instanceof Float32Array)) return value;
-  const { buffer, byteOffset, byteLength } = value;
-  return { float32: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
-};
-
-const { name, given } = JSON.parse(readFileSync(0, "utf8"), revive);
-process.stdout.write(JSON.stringify(await answers[name](given), pack));
 """
 
-
-def ask(name: str, **given: object) -> Any:
-    """The answer of one function of `PROGRAM`; tensors travel as vectors of 32 bits."""
-    request = json.dumps({"name": name, "given": given}, default=_pack)
-    command = [find_node().node, "--input-type=module", "--eval", PROGRAM]
-    done = subprocess.run(
-        command, input=request, capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout, object_hook=_revive)
-
-
-def _pack(value: object) -> object:
-    assert isinstance(value, torch.Tensor)
-    content = value.detach().flatten().float().numpy().astype("<f4").tobytes()
-    return {"float32": base64.b64encode(content).decode()}
-
-
-def _revive(value: dict[str, Any]) -> Any:
-    if set(value) != {"float32"}:
-        return value
-    return torch.from_numpy(np.frombuffer(base64.b64decode(value["float32"]), "<f4").copy())
+ask = Scripts(PROGRAM).ask

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hivemind.utils import get_dht_time
 
 from tests.training.sparse.clocks import Clock
+from tests.training.volunteer.test_lost_daemon import optimizer_at_step_3
 from training.network.connection import Endpoint, Identity, Network
 from training.records import reports
 from training.records.orders import EndOrder
@@ -37,13 +37,8 @@ def reporter_of(network: Network, folder: Path, monitor: Network, steps: int = 3
     for step in range(1, steps + 1):
         contribution.add(160, 4.0)
         contribution.finish_step(step, SimpleNamespace(sent=0, received=0))  # type: ignore[arg-type]
-    tracker = SimpleNamespace(
-        performance_ema=SimpleNamespace(samples_per_second=1.0),
-        global_progress=SimpleNamespace(num_peers=2, eta_next_epoch=get_dht_time()),
-    )
-    optimizer: Any = SimpleNamespace(tracker=tracker, local_epoch=3, scheduled_grads=None)
-    moderators = frozenset({str(monitor.dht.peer_id)})
-    return Reporter(StatusBoard(folder), network, optimizer, contribution, TINY, 1, moderators)
+    board, moderators = StatusBoard(folder), frozenset({str(monitor.dht.peer_id)})
+    return Reporter(board, network, optimizer_at_step_3(), contribution, TINY, 1, moderators)
 
 
 def test_the_last_step_arrives_before_the_network_is_left(monitor: Network, tmp_path: Path) -> None:

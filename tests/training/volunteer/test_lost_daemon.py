@@ -52,14 +52,19 @@ def network_that_fails(error: Exception) -> Any:
     return network
 
 
-def beating(folder: Path, network: Any) -> Reporter:
-    """A reporter that has started, of a volunteer with this network."""
+def optimizer_at_step_3() -> Any:
+    """As much of an optimizer as a reporter looks at."""
     tracker = SimpleNamespace(
         performance_ema=SimpleNamespace(samples_per_second=1.0),
         global_progress=SimpleNamespace(num_peers=2, eta_next_epoch=get_dht_time()),
     )
-    optimizer: Any = SimpleNamespace(tracker=tracker, local_epoch=3, scheduled_grads=None)
-    reporter = Reporter(StatusBoard(folder), network, optimizer, Contribution("a"), TINY, 1)
+    return SimpleNamespace(tracker=tracker, local_epoch=3, scheduled_grads=None)
+
+
+def beating(folder: Path, network: Any) -> Reporter:
+    """A reporter that has started, of a volunteer with this network."""
+    board, contribution = StatusBoard(folder), Contribution("a")
+    reporter = Reporter(board, network, optimizer_at_step_3(), contribution, TINY, 1)
     reporter.start()
     return reporter
 
