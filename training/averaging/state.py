@@ -128,12 +128,6 @@ class StateDownload(DecentralizedAverager):
         loaded: tuple[dict[str, Any], list[torch.Tensor]] | None = future.result()
         return loaded if loaded is not None and is_usable(*loaded, self.shapes) else None
 
-    async def rpc_sketch_state(
-        self, _request: averaging_pb2.DownloadData, _context: P2PContext
-    ) -> averaging_pb2.DownloadData:
-        """Sketch the state for somebody who compares it with another's: we have none."""
-        return averaging_pb2.DownloadData()
-
     async def _load_state_from_peers(
         self,
         future: "MPFuture[Any]",
