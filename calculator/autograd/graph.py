@@ -284,6 +284,8 @@ class Leaf(Tensor):
         self.has_gradient = True
         is_shared = gradient.storage.holders > 1 and not self.takes_view
         self.gradient = self.tape.like(gradient) if is_shared else gradient
+        if self.storage.held_id:
+            self.tape.hand_out(self.gradient)
 
 
 class Weight(Leaf):
@@ -297,7 +299,7 @@ class Weight(Leaf):
         super().accumulate(gradient)
         if self.gradient is not None and self.tape.mode.shards is None:
             self.gradient.storage.become(Part.GRADIENTS)
-            if self.tape.mode.gradients_leave:
+            if self.tape.mode.gradients_leave and self.tape.reduces:
                 self.gradient = None
             if self.tape.mode.updates is not None:
                 self.update(self.tape.mode.updates)

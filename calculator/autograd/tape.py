@@ -117,6 +117,7 @@ class Tape:
         self.cache_casts = True
         self.lowers_backward = False  # whether autocast is on in the backward pass, too
         self.apart = False  # whether tensors are parts of those that many GPUs have
+        self.reduces = True  # whether this pass is one whose gradients GPUs add up
         self.turn = ""  # the micro-batch of a pipeline that runs, as stacks and layers name it
         self.layer: tuple[str, int] | None = None
         self.running: object = None  # the name of the node that runs

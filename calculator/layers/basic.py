@@ -195,7 +195,11 @@ class Embedding(Layer):
             rows = op.multiply(rows, t.empty((), rows.dtype))
         elif scaled:
             rows = op.scale(rows)
-        return t.leaf(rows) if self.asked else rows
+        if not self.asked:
+            return rows
+        rows = t.leaf(rows)
+        t.hand_out(rows)  # whose graph holds it
+        return rows
 
     def unembed(
         self, x: Tensor, bias: Parameter | None = None, copy: Parameter | None = None
@@ -221,6 +225,17 @@ class LayerNorm(Unary):
         """(..., width) -> (..., width)."""
         bias = None if self.bias is None else x.tape.weight(self.bias)
         return op.layer_norm(x, x.tape.weight(self.weight), bias)
+
+
+@dataclass(eq=False)
+class WeightlessNorm(Unary):
+    """(x - mean) / sqrt(variance + eps) in 32 bits."""
+
+    width: Size
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+        return op.cast(op.layer_norm(op.cast(x, FLOAT32)), x.dtype)
 
 
 @dataclass(eq=False)

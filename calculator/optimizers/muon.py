@@ -59,7 +59,7 @@ class Muon(Rule):
 
 def has_adapters_alone(plan: Plan) -> bool:
     """True if adapters are all that is trained, which are matrices."""
-    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE
+    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE and not plan.lora_modules
 
 
 def iteration_bytes(hidden: Sequence[ParameterTensor], number: int) -> int:

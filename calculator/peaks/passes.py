@@ -1,8 +1,8 @@
 """The passes of a pipeline's stage, recorded once, and a step of many micro-batches made of them.
 
 Every micro-batch makes the same events as it passes a stage. Only the first that goes backward
-differs: it makes the weights' gradients, to which all others are added. What is sent to other GPUs
-outlives a pass, and dies when the schedule lets go of it.
+differs: it makes the weights' gradients, to which all others are added; and the last, where these
+go to buckets then. What is sent to other GPUs outlives a pass, and dies when the schedule lets go.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,6 +26,11 @@ RECORDED = Turns(
     keeps_output=False,
 )
 
+# where the last micro-batch's gradients go to buckets, one more
+LEAVING = Turns(
+    (*RECORDED.passes, Pass(True, 2), Pass(False, 2)), keeps_sent=True, keeps_output=False
+)
+
 # of weights in shards also one after another forward pass, and one after a backward pass
 SHARDED = Turns(
     (
@@ -44,8 +49,9 @@ class Passes:
     """The passes of a micro-batch through a stage, in chunks of events.
 
     `forward` ends when the output exists, and `after` is the rest of the forward pass, with the
-    loss of the last stage. `first` goes backward first, and `later` all others. `output` and
-    `gradient` are the deaths of what is sent; sizes and runs are numbered for this stage alone.
+    loss of the last stage. `first` goes backward first, `last` at the end, and `later` all others.
+    `output` and `gradient` are the deaths of what is sent; sizes and runs are numbered for this
+    stage alone.
     Weights in shards are gathered where they are not yet: of `forward` there are the first one, one
     after another, and one after a backward pass; of `later` one after a forward pass, and one after
     another. At the end is the `reduction` of their gradients.
@@ -56,6 +62,7 @@ class Passes:
     after: Chunks
     first: Chunks
     later: tuple[Chunks, Chunks]
+    last: Chunks
     reduction: Chunks
     output: Chunk
     gradient: Chunk | None
@@ -102,13 +109,14 @@ def stages_of(step: Step) -> Iterator[Step]:
     start = 0
     for model in step.stages:
         end = start + sum(1 for _ in model.stacks())
-        turns = RECORDED if step.mode.shards is None else SHARDED
+        turns = LEAVING if step.mode.gradients_leave else RECORDED
+        turns = turns if step.mode.shards is None else SHARDED
         yield Step((model,), step.runs[start:end], step.mode, turns)
         start = end
 
 
 def record_passes(stage: Step) -> Passes:
-    """Let two micro-batches pass through a stage, or three where its weights are in shards."""
+    """Let two micro-batches pass through a stage, or three where those in the middle differ."""
     turns = stage.turns
     assert turns is not None
     tape = Tape(stage.mode)
@@ -133,7 +141,8 @@ def record_passes(stage: Step) -> Passes:
         (forward[0], forward[1], forward[-1]),
         after[0],
         first,
-        (later[-1], later[0]),
+        (later[-1], later[0]) if turns is SHARDED else (later[0], later[0]),
+        later[-1],
         tuple(chunks[end : next(cuts)]),
         _death(taped.outputs[0].storage),
         _death(pipelined.sent[0].storage) if pipelined.sent else None,
@@ -157,10 +166,15 @@ class _Sent:
 
 
 class _CopiedStage:
-    """A stage whose passes were recorded, and are put one after the other."""
+    """A stage whose passes were recorded, and are put one after the other.
 
-    def __init__(self, passes: Passes, is_last: bool, chunks: list[Chunk]) -> None:
-        self.passes, self.is_last, self.chunks = passes, is_last, chunks
+    `leaving` is the micro-batch whose gradients go to buckets, if one's do.
+    """
+
+    def __init__(
+        self, passes: Passes, is_last: bool, chunks: list[Chunk], leaving: int | None
+    ) -> None:
+        self.passes, self.is_last, self.chunks, self.leaving = passes, is_last, chunks, leaving
         self.flying: dict[Pass, _Sent] = {}
         self.has_gradients = False
         self.before: Pass | None = None
@@ -183,6 +197,8 @@ class _CopiedStage:
         assert self.before is not None
         turned, again = self.passes.later
         later = turned if self.before.is_forward else again
+        if each.micro_batch == self.leaving:
+            later = self.passes.last
         self.chunks += later if self.has_gradients else self.passes.first
         self.has_gradients = True
         self.before = each
@@ -202,10 +218,11 @@ def in_turn(step: Step, passes: Sequence[Passes]) -> Trace:
     numbers = tuple(range(1, len(inputs) + 1))
     chunks = [chunk_of(Phase.FORWARD, numbers, (Part.ACTIVATIONS,) * len(inputs))]
     sizes, run = inputs, 0
+    leaving = step.turns.count - 1 if step.mode.gradients_leave else None
     stages = []
     for stage, own in zip(stages_of(step), passes, strict=True):
         moved = _numbered(own, len(sizes), run)
-        stages.append(_CopiedStage(moved, stage.stages[0].is_last, chunks))
+        stages.append(_CopiedStage(moved, stage.stages[0].is_last, chunks, leaving))
         sizes += moved.sizes
         run += sum(len(runs) for _, runs in stage.runs)
     Pipelined(stages, step.turns).run()
@@ -242,6 +259,7 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
         chunks(passes.after),
         chunks(passes.first),
         (turned, later),
+        chunks(passes.last),
         chunks(passes.reduction),
         chunk(passes.output),
         passes.gradient and chunk(passes.gradient),

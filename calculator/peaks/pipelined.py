@@ -193,7 +193,8 @@ class TapedStage:
         """The gradient of the input; losses stay."""
         t, forward = self.tape, each._replace(is_forward=True)
         out, leaf, leaves = self.flying.pop(forward)
-        with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+        turn, last = self.turns.name(each.micro_batch, each.stage), self.turns.count - 1
+        with t.setting(turn=turn, reduces=each.micro_batch == last):
             if self.model.is_last:
                 loss = self.losses[forward]
                 t.ledger.begin(Phase.LOSS)

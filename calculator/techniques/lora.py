@@ -77,12 +77,14 @@ class Lora:
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
-            layer.copies = tuple(Parameter(layer.weight.shape) for _ in range(layer.readers))
+            layer.copies = tuple(
+                Parameter(layer.weight.shape, table=True) for _ in range(layer.readers)
+            )
         if isinstance(layer, TaskHead):
             for name in layer.saved:
                 _save_whole(layer, name)
         if isinstance(layer, LanguageModel) and HEAD in self.whole:
-            layer.head_copy = Parameter(layer.head.weight.shape)
+            layer.head_copy = Parameter(layer.head.weight.shape, table=True)
             if layer.head_bias is not None:
                 layer.head_bias.trained = False
                 vars(layer)["original_head_bias"] = layer.head_bias

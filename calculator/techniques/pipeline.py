@@ -149,7 +149,9 @@ def _exchanges(plan: Plan, prepared: Prepared, _: object) -> Iterator[Collective
     sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
     yield Collective(SEND, (each,) * plan.accumulation * sides, Group.STAGES)
     if plan.tied_embeddings and not plan.lora and (stages[0].is_first or stages[-1].is_last):
-        table = prepared.numbers["vocabulary_size"] * prepared.numbers["hidden_size"]
+        shards = plan.replicas if plan.is_sharded else 1
+        rows = -(-prepared.numbers["vocabulary_size"] // shards)
+        table = rows * prepared.numbers["hidden_size"]
         yield Collective(ALL_REDUCE, (table * mode.weights.width,), Group.STAGES)
 
 
