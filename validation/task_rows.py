@@ -13,7 +13,8 @@ OLDER: Final = {"bert": "bert-base --layers 5", "gpt2": "gpt2-s --layers 5"}
 # those that have the same heads as Llama: with two
 ALIKE: Final = (
     *("mistral", "ministral3", "qwen2", "qwen3", "smollm3", "phi3", "gemma", "gemma2"),
-    *("starcoder2", "olmo2", "olmo3", "arcee", "seed_oss", "exaone4"),
+    *("starcoder2", "olmo", "olmo2", "olmo3", "arcee", "seed_oss", "exaone4"),
+    *("glm", "glm4", "hunyuan_v1_dense", "stablelm"),
 )
 PLANS: Final = (
     "--batch-size 3 --labels 3",

@@ -584,17 +584,17 @@ def embedding(indices: Tensor, weight: Weight, turned: bool = False) -> Tensor:
     return weight.tape.operation([weight], shape, weight.dtype, saves=[indices], scratch=scratch)
 
 
-def layer_norm(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
+def layer_norm(x: Tensor, weight: Weight | None = None, bias: Weight | None = None) -> Tensor:
     """LayerNorm, in 32 bits under autocast: keeps its input, and one mean and deviation per row.
 
     Raises:
         ShapeError: for an input of another width than the weight's.
     """
-    if x.shape[-1:] != weight.shape:
+    if weight is not None and x.shape[-1:] != weight.shape:
         raise ShapeError(f"{x.shape} is not normed by {weight.shape}")
     x = widened(x)
     row = Made((*x.shape[:-1], ONE), FLOAT32)
-    inputs = [x, weight] if bias is None else [x, weight, bias]
+    inputs = [each for each in (x, weight, bias) if each is not None]
     return x.tape.operation(inputs, x.shape, x.dtype, saves=[x], beside=[row, row])
 
 

@@ -18,7 +18,7 @@ from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
-from calculator.layers.basic import TOKENS, Embedding, LayerNorm, RMSNorm
+from calculator.layers.basic import TOKENS, Embedding, LayerNorm, RMSNorm, WeightlessNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Mixer, Shared
@@ -85,7 +85,7 @@ class Decoder(CausalModel):
     both_masks: ClassVar[bool] = False
     whole_mask: ClassVar[bool] = False
     turn: ClassVar[int] = 0
-    norm_class: ClassVar[type[RMSNorm | LayerNorm]] = RMSNorm
+    norm_class: ClassVar[type[RMSNorm | LayerNorm | WeightlessNorm]] = RMSNorm
     attention_class: ClassVar[type[GroupedAttention]] = GroupedAttention
     rotary_class: ClassVar[type[Rotary]] = Rotary
     wide_tables: ClassVar[bool] = False

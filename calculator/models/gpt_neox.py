@@ -1,8 +1,9 @@
-"""GPT-NeoX, Pythia, Phi 1, 1.5 and 2 (GPTNeoXForCausalLM, PhiForCausalLM).
+"""GPT-NeoX, Pythia, Phi 1 to 2, StableLM (GPTNeoX-, Phi- and StableLmForCausalLM).
 
 A part of each head is turned; attention and feed-forward layer may read the same input.
 
-Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_phi.py).
+Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_phi.py,
+models/stablelm/modeling_stablelm.py).
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,8 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, joined, selectively
 from calculator.layers.basic import LayerNorm, Linear
-from calculator.layers.feed_forward import FeedForward
-from calculator.layers.grouped import GroupedAttention, Heads, Held
+from calculator.layers.feed_forward import FeedForward, GatedFeedForward
+from calculator.layers.grouped import GroupedAttention, Heads, Held, Mixer, Shared
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
@@ -73,9 +74,9 @@ class PartialAttention(GroupedAttention):
             fused = op.regrouped(self.query_key_value(x), *x.shape[:-1], HEADS, 3 * HEAD)
             q, k, v = op.split(op.transpose(fused, 1, 2), HEAD, HEAD, HEAD)
             return q, k, v
-        q, k = (self.heads_of(layer(x), HEADS) for layer in (self.query, self.key))
-        copied = self.copies(x.tape.mode, None)
-        return q, k, self.heads_of(self.value(x), HEADS, copied=copied)
+        q, k = self.heads_of(self.query(x), self.heads.queries), self.key(x)
+        k, v = self.heads_of(k, self.heads.keys), self.value(x)
+        return q, k, self.heads_of(v, self.heads.keys, copied=self.copies(x.tape.mode, None))
 
 
 def turned(x: Tensor, tables: Tables) -> Tensor:
@@ -245,3 +246,52 @@ class Phi(PartialDecoder):
     def block(cls, architecture: Architecture, kind: str) -> Block:
         """One layer."""
         return PhiBlock()
+
+
+class StableLmAttention(PartialAttention):
+    """Heads that may share keys and values."""
+
+    output_name = "o_proj"
+
+
+@dataclass(eq=False)
+class StableLmBlock(Block):
+    """Attention and a gated feed-forward layer, on the same input if `side_by_side`."""
+
+    attention: Mixer
+    side_by_side: bool
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN)
+        self.norm_2 = None if self.side_by_side else LayerNorm(HIDDEN)
+        self.feed_forward = GatedFeedForward(HIDDEN, FEED)
+
+    def __call__(self, x: Tensor, held: Held) -> Tensor:
+        """The residual stream after the layer; what attention adds is held until its end."""
+        normed = self.norm_1(x)
+        attended, _probabilities = self.attention(normed, held)
+        residual = op.add(x, attended)
+        forwarded = self.feed_forward(normed if self.norm_2 is None else self.norm_2(residual))
+        forwarded = op.dropout(forwarded)
+        return op.add(residual, forwarded)
+
+    def handed(self, shared: Shared) -> tuple[Held]:
+        """The tables and the mask."""
+        return (shared.of(False),)
+
+
+@dataclass(eq=False)
+class StableLm(Decoder):
+    """StableLM: a quarter of each head is turned; norms with biases."""
+
+    norm_class = LayerNorm
+    attention_class = StableLmAttention
+    turned_share = 0.25
+    dropouts = ("attention_dropout", "hidden_dropout")
+    biases = ("use_qkv_bias", "", "")
+    side_by_side = "use_parallel_residual"
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer."""
+        return StableLmBlock(cls.attention(architecture, kind), cls.is_side_by_side(architecture))

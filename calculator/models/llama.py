@@ -1,22 +1,27 @@
 """Llama (transformers' LlamaForCausalLM), and types that differ from it in few places.
 
 Source: transformers (models/llama/modeling_llama.py, models/arcee/modeling_arcee.py,
-models/granite/modeling_granite.py, models/seed_oss/modeling_seed_oss.py,
+models/granite/modeling_granite.py, models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py,
+models/olmo/modeling_olmo.py, models/seed_oss/modeling_seed_oss.py,
 models/smollm3/modeling_smollm3.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.basic import Linear
+from calculator.layers.attention import Attended, joined, selectively
+from calculator.layers.basic import Linear, RMSNorm, WeightlessNorm
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.models.decoder import FEED, FULL, HIDDEN, Decoder, in_turn
+from calculator.models.keys import own_numbers
 
 NO_PLACES = "no_rope"
 
@@ -144,3 +149,72 @@ class SmolLM3(Llama):
     def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
         """As Llama's, turned or not."""
         return UnturnedAttention if kind == NO_PLACES else GroupedAttention
+
+
+@dataclass(eq=False)
+class NormedAfterwards(GroupedAttention):
+    """Queries and keys that are normed at their places."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.queries, self.keys = RMSNorm(self.heads.width), RMSNorm(self.heads.width)
+
+    def __call__(self, x: Tensor, held: Held) -> Attended:
+        """The weighted sum and, in eager code, the probabilities."""
+        q, k, v = self.projected(x, held)
+        q, k = self.turned(q, k, held)
+        q = self.queries(q)
+        k = self.keys(k)
+        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
+        out = self.finished(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+
+@dataclass(eq=False)
+class HunyuanDense(Decoder):
+    """Hunyuan's dense models: biases in attention or none, norms after the rotary positions."""
+
+    attention_class = NormedAfterwards
+    biases = ("attention_bias", "attention_bias", "")
+
+
+@dataclass(eq=False)
+class WideAttention(GroupedAttention):
+    """Heads that are turned by tables in 32 bits, then narrowed."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places, in their own format again."""
+        wide_q, wide_k = super().turned(q, k, held)
+        return op.cast(wide_q, q.dtype), op.cast(wide_k, k.dtype)
+
+
+@dataclass(eq=False)
+class ClippedAttention(WideAttention):
+    """Projections that are clipped, each in its place, of which a copy is kept."""
+
+    def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads of queries, keys and values."""
+        q, k, v = (op.clamp(layer(x), 2) for layer in (self.query, self.key, self.value))
+        copied = self.copies(x.tape.mode, held.mask)
+        q, k = self.heads_of(q, self.heads.queries), self.heads_of(k, self.heads.keys)
+        return q, k, self.heads_of(v, self.heads.keys, copied=copied)
+
+
+@dataclass(eq=False)
+class Olmo(Decoder):
+    """Norms without weights."""
+
+    norm_class = WeightlessNorm
+    wide_tables = True
+    biases = ("attention_bias", "attention_bias", "")
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Flags of projections with biases, and of clipped ones."""
+        return {"clip_qkv": int(c.value("clip_qkv") is not None), **own_numbers(cls, c)}
+
+    @classmethod
+    def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
+        """With clipped projections, or without."""
+        return ClippedAttention if architecture.has("clip_qkv") else WideAttention

@@ -1,11 +1,15 @@
-"""Cohere 2 and ERNIE 4.5 (Cohere2ForCausalLM, Ernie4_5ForCausalLM): neighbours turn together.
+"""Cohere 1 and 2, ERNIE 4.5: neighbours turn together.
+
+Counted are CohereForCausalLM, Cohere2ForCausalLM and Ernie4_5ForCausalLM.
 
 Heads are turned in 32 bits, each pair of neighbouring channels by one angle.
 
-Source: transformers (models/cohere2/modeling_cohere2.py, models/ernie4_5/modeling_ernie4_5.py).
+Source: transformers (models/cohere/modeling_cohere.py, models/cohere2/modeling_cohere2.py,
+models/ernie4_5/modeling_ernie4_5.py).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -43,19 +47,26 @@ class PlainNorm(RMSNorm):
 
 @dataclass(eq=False)
 class PairedAttention(GroupedAttention):
-    """Neighbours are turned together, in 32 bits, and only where there is a window."""
+    """Neighbours are turned together, in 32 bits."""
 
     def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
-        """Queries and keys at their places; as they are where the whole sequence is seen."""
-        if not self.local:
-            return q, k
+        """Queries and keys at their places."""
         wide_q, wide_k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
         turned_q, turned_k = super().turned(wide_q, wide_k, held)
         return op.cast(turned_q, q.dtype), op.cast(turned_k, k.dtype)
 
 
 @dataclass(eq=False)
-class Cohere2Block(Block):
+class WindowedAttention(PairedAttention):
+    """The same, but only where there is a window."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places; as they are where the whole sequence is seen."""
+        return super().turned(q, k, held) if self.local else (q, k)
+
+
+@dataclass(eq=False)
+class CohereBlock(Block):
     """Attention and a gated feed-forward layer side by side after one norm."""
 
     attention: Mixer
@@ -77,14 +88,12 @@ class Cohere2Block(Block):
 
 
 @dataclass(eq=False)
-class Cohere2(Decoder):
-    """Three layers with a window for each without; scaled logits."""
+class Cohere(Decoder):
+    """Attention and feed-forward layer side by side; scaled logits."""
 
     whole_tokens = LLAMAS
-    both_masks = True
-    turn = 4
     norm_class = PlainNorm
-    attention_class = PairedAttention
+    attention_class: ClassVar[type[GroupedAttention]] = PairedAttention
     biases = ("attention_bias", "attention_bias", "")
     scales_logits = True
     side_by_side = ALWAYS
@@ -92,7 +101,16 @@ class Cohere2(Decoder):
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
         """One layer."""
-        return Cohere2Block(cls.attention(architecture, kind), cls.feed_forward(architecture))
+        return CohereBlock(cls.attention(architecture, kind), cls.feed_forward(architecture))
+
+
+@dataclass(eq=False)
+class Cohere2(Cohere):
+    """Three layers with a window for each without."""
+
+    both_masks = True
+    turn = 4
+    attention_class = WindowedAttention
 
 
 @dataclass(eq=False)

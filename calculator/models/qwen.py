@@ -1,19 +1,33 @@
-"""Qwen 2, 2.5 and 3 (transformers' Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM).
+"""Qwen 1.5, 2, 2.5 and 3: dense models, and those with experts.
+
+Counted are Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen2MoeForCausalLM and Qwen3MoeForCausalLM.
 
 Source: transformers (models/qwen2/modeling_qwen2.py, models/qwen3/modeling_qwen3.py,
-models/qwen3_moe/modeling_qwen3_moe.py).
+models/qwen2_moe/modeling_qwen2_moe.py, models/qwen3_moe/modeling_qwen3_moe.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
+from calculator.autograd.dtypes import BOOL, DType
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, in_turn
 from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
-from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
+from calculator.models.sparse import (
+    CHOICE,
+    DENSE,
+    INNER,
+    SPARSE,
+    SparseDecoder,
+    dense_places,
+    gated_mixture,
+)
 
 
 @dataclass(eq=False)
@@ -67,3 +81,26 @@ class Qwen3Moe(SparseDecoder, Qwen3):
         """Shares in the format of the router's product."""
         router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
         return Mixture(router, Experts(HIDDEN, INNER, CHOICE))
+
+
+@dataclass(eq=False)
+class Qwen2Moe(Qwen3Moe):
+    """Qwen 2's attention; beside the experts a layer that all tokens pass by a gate."""
+
+    fused_experts = ()  # peft knows no names of its experts
+    biases = ("qkv_bias", "", "")
+    normed_heads = ""
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Shares in the format of the router's product, and a layer beside them."""
+        return gated_mixture(architecture)
+
+    def masks(self, t: Recorder, dtype: DType) -> Mapping[bool, Tensor | None]:
+        """The class makes a mask with a window too, which no layer uses."""
+        found = super().masks(t, dtype)
+        if t.mode.attention is Attention.FLASH:
+            return found
+        eager = t.mode.attention is Attention.EAGER
+        shape, width = (t.mode.batch, dtype) if eager else (ONE, BOOL)
+        return {**found, True: t.empty((shape, ONE, SEQUENCE, SEQUENCE), width)}

@@ -17,14 +17,13 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE
-from calculator.autograd.sizes import ONE, constant, divided, size
+from calculator.autograd.sizes import ONE, constant, divided
 from calculator.configuration import MOST_LAYERS, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, joined, selectively
 from calculator.layers.basic import Linear
 from calculator.layers.delta import GatedDelta
-from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
-from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.experts import Mixture
 from calculator.layers.grouped import Held, Mixer
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import (
@@ -37,7 +36,7 @@ from calculator.models.decoder import (
 from calculator.models.gemma import GemmaNorm
 from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
-from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
+from calculator.models.sparse import DENSE, SparseDecoder, dense_places, gated_mixture
 
 LINEAR = "linear_attention"
 
@@ -141,25 +140,6 @@ class HybridDecoder(Decoder):
 
 
 @dataclass(eq=False)
-class GatedMixture(Mixture):
-    """Experts beside a layer that all tokens pass, by a gate of its own."""
-
-    def __post_init__(self) -> None:
-        self.gate = Linear(HIDDEN, ONE, biased=False, name="shared_expert_gate")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(batch, length, hidden) -> the same."""
-        assert self.shared is not None
-        shared = self.shared(x)
-        logits, shares, chosen = self.router(x)
-        out = self.experts(x, shares, chosen)
-        shared = op.multiply(op.sigmoid(self.gate(x)), shared)
-        out = op.add(out, shared)
-        del logits, shares, chosen  # held until here
-        return out
-
-
-@dataclass(eq=False)
 class Qwen3Next(HybridDecoder, SparseDecoder):
     """Three layers with linear attention for each with gated attention; experts in all or some."""
 
@@ -183,9 +163,7 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
     @classmethod
     def mixture(cls, architecture: Architecture) -> Mixture:
         """Shares in the format of the router's product, and a layer beside them."""
-        router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
-        shared = GatedFeedForward(HIDDEN, size("shared_size"))
-        return GatedMixture(router, Experts(HIDDEN, INNER, CHOICE), shared)
+        return gated_mixture(architecture)
 
 
 AXES = constant(3)  # time, height and width, which are the same for text

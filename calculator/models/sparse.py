@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
-from calculator.autograd.sizes import size
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Tensor
+from calculator.autograd.sizes import ONE, size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, SigmoidRouter
+from calculator.layers.basic import Linear
+from calculator.layers.experts import (
+    Choice,
+    Experts,
+    Groups,
+    Mixture,
+    Router,
+    SigmoidRouter,
+    SoftmaxRouter,
+)
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, Decoder, in_turn
@@ -137,3 +148,29 @@ def groups_of(c: Configuration, default: int, allowed: int, shared: int = 1) -> 
         "allowed_groups": c.size("topk_group", min(allowed, groups), most=groups),
         "shared_experts": c.size("n_shared_experts", shared),
     }
+
+
+@dataclass(eq=False)
+class GatedMixture(Mixture):
+    """Experts beside a layer that all tokens pass, by a gate of its own."""
+
+    def __post_init__(self) -> None:
+        self.gate = Linear(HIDDEN, ONE, biased=False, name="shared_expert_gate")
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        assert self.shared is not None
+        shared = self.shared(x)
+        logits, shares, chosen = self.router(x)
+        out = self.experts(x, shares, chosen)
+        shared = op.multiply(op.sigmoid(self.gate(x)), shared)
+        out = op.add(out, shared)
+        del logits, shares, chosen  # held until here
+        return out
+
+
+def gated_mixture(architecture: Architecture) -> Mixture:
+    """Shares in the format of the router's product, and a layer beside them."""
+    router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
+    shared = GatedFeedForward(HIDDEN, size("shared_size"))
+    return GatedMixture(router, Experts(HIDDEN, INNER, CHOICE), shared)

@@ -93,7 +93,7 @@ def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
         ("teknium/OpenHermes-2.5-Mistral-7B", "mistralai/Mistral-7B-v0.3"),
         ("llama-19b", ""),
         # of another line, or another version of one
-        *((name, "") for name in ("glm-4-9b-chat", "gemma3n:e4b", "kimi-k2", "gpt-4o", "phi3.5")),
+        *((name, "") for name in ("chatglm3-6b", "gemma3n:e4b", "kimi-k2", "gpt-4o", "phi3.5")),
         ("ibm-granite/granite-3.3-8b-instruct", ""),
         *((name, "") for name in ("Mistral-Small-Instruct-2409", "Llama-3.2-VISION.11B")),
     ],

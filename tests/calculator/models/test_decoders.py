@@ -32,6 +32,7 @@ SMALL: dict[str, Any] = {
 NO_DEFAULT = {
     "deepseek_v2": {"num_experts_per_tok": 6, "moe_intermediate_size": 1408},
     "glm4_moe": {"head_dim": 128},
+    "hunyuan_v1_dense": {"head_dim": 128},
 }
 
 
