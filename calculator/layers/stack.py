@@ -139,7 +139,11 @@ class Stack(Layer, Generic[B]):
         return t.mode.checkpointing.is_of_layers and not keeps
 
     def walk(self) -> Counted:
-        """The weights and tables of all layers, then those that a stack has around them."""
+        """The weights and tables of all layers, between those that a stack has around them."""
+        names = {item.name for item in fields(self)}
+        beside = {name: value for name, value in vars(self).items() if name not in names}
+        for name in self.listed_first:
+            yield from walk(beside.pop(name))
         turn = len(self.kinds)
         distinct = min(self.groups or self.layers, self.layers - self.own_last)
         for place, kind in enumerate(self.kinds):
@@ -148,10 +152,8 @@ class Stack(Layer, Generic[B]):
             own = self.own_last and (self.layers - 1) % turn == place
             depths = len(range(place, self.layers, turn))
             yield from kind.count(depths, len(slots) + own)
-        names = {item.name for item in fields(self)}
-        for name, value in vars(self).items():
-            if name not in names:
-                yield from walk(value)
+        for value in beside.values():
+            yield from walk(value)
 
 
 def _run(block: Block, *context: Any) -> Callable[[Tensor], Tensor]:

@@ -125,6 +125,8 @@ class BartBlock(Block):
 class BartStack(Stack[BartBlock]):
     """Words and positions, their norm, and all layers."""
 
+    listed_first = ("positions",)
+
     def __post_init__(self) -> None:
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.first_norm = LayerNorm(HIDDEN)
@@ -320,10 +322,12 @@ class WhisperBlock(BartBlock):
 class WhisperEncoder(Stack[WhisperBlock]):
     """Two convolutions, fixed positions, all layers and a norm."""
 
+    listed_first = ("first", "second", "positions")
+
     def __post_init__(self) -> None:
         self.first = Convolution(MELS, HIDDEN, KERNEL, reads_input=True)
         self.second = Convolution(HIDDEN, HIDDEN, KERNEL)
-        self.positions = Parameter((SEQUENCE, HIDDEN), trained=False)
+        self.positions = Parameter((SEQUENCE, HIDDEN), trained=False, table=True)
         self.norm = LayerNorm(HIDDEN)
 
     def encode(self, features: Tensor) -> Tensor:
@@ -348,6 +352,8 @@ class WhisperEncoder(Stack[WhisperBlock]):
 @dataclass(eq=False)
 class WhisperDecoder(Stack[WhisperBlock]):
     """Words and positions, all layers and a norm."""
+
+    listed_first = ("positions",)
 
     def __post_init__(self) -> None:
         self.positions = Parameter((PLACES, HIDDEN), table=True)
@@ -388,6 +394,7 @@ class Whisper(LanguageModel):
     has_reversible_class = False
     heads: ClassVar[Heads] = {Task.AUDIO: lambda _: Averaged()}
     language_head = ("decoder", "words", *LanguageModel.language_head)
+    listed_first = ("encoder", "words")
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)

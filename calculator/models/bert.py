@@ -190,6 +190,7 @@ class RobertaEmbeddings(Embeddings):
 
     unused = UNUSED
     places = plus(POSITIONS, UNUSED)
+    listed_first = ("words", "kinds", "norm")
 
     def __call__(self, ids: Tensor) -> Tensor:
         """(batch, length) -> (batch, length, hidden)."""

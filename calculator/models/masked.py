@@ -39,12 +39,15 @@ class MaskedModel(LanguageModel, ABC):
         self, words: Embedding, dense: bool = True, norm: bool = True, product: bool = True
     ) -> None:
         """The head's layers, after all others; each with a bias or without."""
+        bias = Parameter((VOCABULARY,)) if product else None
+        if self.has_unused_bias:
+            self.head_bias = bias
         self.dense = Linear(HIDDEN, HIDDEN, dense, name=self.transform)
         self.norm = LayerNorm(HIDDEN, norm)
-        self.head_bias = Parameter((VOCABULARY,)) if product else None
+        self.head = words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.head_bias = bias
         if not self.tied and self.has_unused_bias:  # a second bias, which the class does not use
             self.unused_bias = Parameter((VOCABULARY,), trained=False)
-        self.head = words if self.tied else Embedding(VOCABULARY, HIDDEN)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
