@@ -21,7 +21,9 @@ from calculator.layers.basic import Split
 from calculator.models.model import CausalModel, LanguageModel, Model
 from calculator.models.registry import build, type_of
 from calculator.models.sparse import SparseDecoder
+from calculator.optimizers.hidden import is_hidden
 from calculator.optimizers.rule import rule_of
+from calculator.parameters import parameter_tensors
 from calculator.plan import (
     ActivationOffload,
     Attention,
@@ -57,9 +59,14 @@ from calculator.techniques.task import BODY, has_idle, layers_in, parts_of
 from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER, side_of
 from calculator.techniques.turns import rounds_of
 
-# the optimizers of torch.optim whose update of shards and of DTensors is counted
-OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
-OF_ZERO: Final = (*OF_SHARDS, Optimizer.ADAFACTOR, Optimizer.LION, Optimizer.LAMB)
+# why an optimizer updates no DTensors, which shards of weights and shares of layers are
+ON_DTENSORS: Final = {
+    Optimizer.ADAFACTOR: "PyTorch's Adafactor changes norms of parts in place, as DTensors do not",
+    Optimizer.APOLLO: "APOLLO multiplies gradients by plain tensors, as DTensors do not",
+    Optimizer.LAMB: "bitsandbytes does not update DTensors",
+    Optimizer.LION: "bitsandbytes does not update DTensors",
+}
+FUSED: Final = (Optimizer.ADAM, Optimizer.MUON)  # whose fused update takes DTensors
 FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
 
 # whose states are which, by whether torch.optim has the optimizer
@@ -326,6 +333,9 @@ def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
             "fp32 master weights are updated at the end": plan.has_master_weights,
         }
         yield from _must_be("false", "update_in_backward", rules)
+        if plan.optimizer in (Optimizer.MUON, Optimizer.APOLLO):
+            rule = f"is not counted with {plan.optimizer}, whose matrices need more: must be false"
+            yield _uncounted("update_in_backward", rule)
     if plan.gradient_scaler:
         yield from _of_scaler(plan)
 
@@ -438,8 +448,6 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         yield Broken("precision", rule)
     rule = "ZeroRedundancyOptimizer updates the model's own weights, and no copies in RAM"
     yield from _must_be("none", "offload", {rule: plan.offload is not Offload.NONE})
-    if plan.optimizer not in OF_ZERO:
-        yield _uncounted("optimizer", f"with zero1 it is counted for: {', '.join(OF_ZERO)}")
 
 
 def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
@@ -466,17 +474,6 @@ def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
     if plan.offload is not Offload.NONE:
         out = {"offload": Offload.NONE, "cpu_offload": True}
         yield Broken("offload", "shards go to RAM by cpu_offload: must be none", out=out)
-    if plan.optimizer is Optimizer.ADAFACTOR:
-        rule = (
-            "PyTorch's Adafactor multiplies factors in place, whose shards differ from a weight's"
-        )
-        yield Broken("optimizer", f"{rule}: not with fsdp or zero2")
-    if plan.optimizer not in OF_SHARDS:
-        rule = f"with shards it is counted for: {', '.join(OF_SHARDS)}"
-        yield Broken("optimizer", rule, is_law=plan.optimizer is Optimizer.LION)
-    if plan.optimizer_bits != plan.own_bits:
-        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"
-        yield Broken("optimizer_bits", rule)
 
 
 def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
@@ -543,7 +540,6 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
     others = {
         "expert_parallel": plan.expert_parallel > 1,
         "sequence_parallel": plan.sequence_parallel,
-        "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,
     }
@@ -650,8 +646,9 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
         "lora": bool(plan.lora) and plan.sequence_parallel,
         # nobody cuts the rows of packed weights
         "quantization": plan.quantization is not BaseBits.NONE,
-        **_of_dtensors(plan),
     }
+    if plan.optimizer is Optimizer.MUON and plan.is_sharded:
+        others["optimizer"] = True  # PyTorch gathers its shards of shares in other ways
     yield from _not_together("tensor_parallel", plan, others)
 
 
@@ -722,18 +719,40 @@ def _of_experts(plan: Plan, architecture: Architecture, kind: type[Model]) -> La
         "pipeline_parallel": plan.pipeline_parallel > 1,
         # transformers finds no module for the output layer's weight
         "tied_embeddings": bool(plan.tied_embeddings),
-        **_of_dtensors(plan),
     }
     yield from _not_together("expert_parallel", plan, others)
 
 
-def _of_dtensors(plan: Plan) -> dict[str, bool]:
-    """Updates that DTensors do not have: PyTorch has no fused SGD of them."""
-    return {
-        "optimizer": plan.optimizer not in OF_SHARDS,
-        "optimizer_bits": plan.optimizer_bits != plan.own_bits,
-        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
-    }
+def _of_dtensors(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
+    """Updates that DTensors do not have, which shards of weights and shares of layers are.
+
+    Source: measured; bitsandbytes (its updates take plain tensors), torch (distributed/tensor/_ops)
+    """
+    if not (plan.is_sharded or plan.divides_layers):
+        return
+    where = "fsdp or zero2" if plan.is_sharded else "shares of layers"
+    if plan.optimizer in ON_DTENSORS:
+        yield Broken("optimizer", f"{ON_DTENSORS[plan.optimizer]}: not with {where}")
+    if plan.optimizer_bits != plan.own_bits:
+        rule = f"bitsandbytes does not update DTensors: must be {plan.own_bits} with {where}"
+        yield Broken("optimizer_bits", rule)
+    if plan.optimizer is Optimizer.MUON and plan.is_sharded:
+        yield from _of_few_rows(plan, architecture)
+    if plan.update is Update.FUSED and plan.optimizer not in FUSED:
+        rule = f"PyTorch has no fused {plan.optimizer} of DTensors: must be foreach or loop"
+        yield Broken("update", rule)
+
+
+def _of_few_rows(plan: Plan, architecture: Architecture) -> Laws:
+    """Matrices of which some GPU has no row: Muon's update of such shards has nowhere to go."""
+    tensors = (each for each in parameter_tensors(architecture, plan) if each.trained)
+    fewest = min((each.shape[0] for each in tensors if is_hidden(each)), default=plan.replicas)
+    if fewest < plan.replicas:
+        rule = (
+            f"PyTorch's Muon updates no shards of {fewest:,} rows on {plan.replicas:,} GPUs: "
+            f"must be at most {fewest * plan.sharing_gpus:,} with it"
+        )
+        yield Broken("gpus", rule, out={"gpus": fewest * plan.sharing_gpus})
 
 
 _ALL: Final = (
@@ -745,6 +764,7 @@ _ALL: Final = (
     _of_recomputing,
     _of_replicas,
     _of_shards,
+    _of_dtensors,
     _of_ring,
     _of_stages,
     _of_shares,

@@ -15,7 +15,7 @@ from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
 from calculator.techniques.quantization import SHARED_BYTES
-from calculator.tensors import ParameterTensor
+from calculator.tensors import Cut, ParameterTensor
 
 
 def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterTensor]:
@@ -38,10 +38,18 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.is_split,
             item.is_summed,
             item.idle,
+            _cuts(shape(item.shape), item.axis, plan.tensor_parallel),
         )
         for item, copies in counted_of(architecture, plan)
         if isinstance(item, Parameter)
     ]
+
+
+def _cuts(shape: tuple[int, ...], axis: int | None, gpus: int) -> tuple[Cut, ...]:
+    if axis is None:
+        return ()
+    whole = (size * (gpus if place == axis else 1) for place, size in enumerate(shape))
+    return (Cut(tuple(whole), axis, gpus),)
 
 
 def _width(item: Parameter, plan: Plan) -> int | None:

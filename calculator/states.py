@@ -3,13 +3,15 @@
 All of them are exact to the byte: each tensor is rounded up to the allocator's blocks.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from calculator.allocator import round_block
 from calculator.optimizers.rule import rule_of
 from calculator.plan import Offload, Plan, Update
+from calculator.techniques.collectives import Collective, Group
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 from calculator.techniques.paged import is_paged
 from calculator.tensors import ParameterTensor, Statics, tensors_bytes
@@ -71,6 +73,17 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         made = [update_bytes(group, alone) for group in groups if group]
         return max(_summed_bytes(tensors, plan), *made)
     return rule_of(plan).update_bytes(tensors, plan)
+
+
+def sent_by_update(
+    plan: Plan, tensors: Callable[[], Sequence[ParameterTensor]], group: Group
+) -> Iterator[Collective]:
+    """Exchanges of an update of parts of weights."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for name, size in rule_of(plan).exchanges(tensors, plan):
+        found[name].append(size)
+    for name, sizes in found.items():
+        yield Collective(name, tuple(sizes), group)
 
 
 def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:

@@ -3,8 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from calculator.allocator import round_block
+
+
+class Cut(NamedTuple):
+    """The shape of a weight of which so many GPUs have parts along an axis."""
+
+    shape: tuple[int, ...]
+    axis: int
+    gpus: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +24,8 @@ class ParameterTensor:
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
     are `packed` share them. A `table` is that of an embedding or output layer. One that is `idle`
     asks for a gradient that no loss reaches. `is_split` says that it is a share, or stands beside
-    one, and `is_summed` that the update sums the gradients that several GPUs have for it.
+    one, and `is_summed` that the update sums the gradients that several GPUs have for it. Its
+    `cuts` are those of the GPUs of a layer, then of replicas.
     """
 
     name: str
@@ -29,6 +39,7 @@ class ParameterTensor:
     is_split: bool = False
     is_summed: bool = False
     idle: bool = False
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def gradient_elements(self) -> int:

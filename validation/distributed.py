@@ -17,7 +17,7 @@ from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.techniques.pipeline import part_of
-from calculator.techniques.zero import fullest_rank, parts_of
+from calculator.techniques.zero import fullest_rank, updated_parts
 from validation.mesh import LAYERS, REPLICAS, Mesh, axes_of
 from validation.models import Task, half_type, layer_lists
 from validation.ranks import Ranks, note_together
@@ -33,8 +33,7 @@ def fullest(architecture: Architecture, plan: Plan, stage: int = 0) -> int:
     if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
         return place_of(ring) if ring > 1 else 0
     tensors = parameter_tensors(part_of(architecture, plan, stage), plan)
-    updated = [item for item in tensors if item.trained or not plan.lora]
-    return fullest_rank(parts_of(updated, replicas), ring)
+    return fullest_rank(updated_parts(tensors, replace(plan, gpus=axes_of(plan).world)), plan)
 
 
 def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:

@@ -15,6 +15,7 @@ from validation.offloaded import own_bytes
 
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[..., Any]
+OUTPUT: Final = "get_output_embeddings"  # a method of transformers' classes
 
 
 def optimizer_for(plan: Plan) -> Make:
@@ -72,28 +73,39 @@ class MuonAndAdamW:
     """PyTorch's Muon for the matrices of hidden layers, then its AdamW for all else."""
 
     def __init__(
-        self, tensors: Sequence[torch.Tensor], hidden: Sequence[bool], **options: Any
+        self,
+        tensors: Sequence[torch.Tensor],
+        hidden: Sequence[bool],
+        group: Any = None,
+        **options: Any,
     ) -> None:
         matrices = [each for each, inside in zip(tensors, hidden, strict=True) if inside]
         others = [each for each, inside in zip(tensors, hidden, strict=True) if not inside]
-        self.optimizers: list[torch.optim.Optimizer] = []
-        if matrices:
-            self.optimizers.append(torch.optim.Muon(matrices, lr=RATE))
-        if others:
-            self.optimizers.append(torch.optim.AdamW(by_mesh(others), lr=RATE, **options))
+        makers: list[tuple[Make, Any]] = [
+            (partial(torch.optim.Muon, lr=RATE), matrices),
+            (partial(torch.optim.AdamW, lr=RATE, **options), by_mesh(others) if others else []),
+        ]
+        in_parts = partial(_in_parts, group=group) if group else lambda make: make
+        self.optimizers = [in_parts(make)(given) for make, given in makers if given]
 
     def step(self) -> None:
         """Update all weights."""
         for optimizer in self.optimizers:
             optimizer.step()
 
+    def zero_grad(self) -> None:
+        """Free the gradients of all weights."""
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+
     @property
     def state(self) -> dict[Any, Any]:
         """The states of both."""
-        return {key: value for each in self.optimizers for key, value in each.state.items()}
+        inside = (getattr(each, "optim", each) for each in self.optimizers)
+        return {key: value for each in inside for key, value in each.state.items()}
 
 
-def apollo(tensors: Sequence[torch.Tensor], hidden: Sequence[bool]) -> Any:
+def apollo(tensors: Sequence[torch.Tensor], hidden: Sequence[bool], group: Any = None) -> Any:
     """The authors' APOLLO for the matrices of hidden layers, and as AdamW for all else.
 
     The group's values are those of transformers' Trainer (`_get_apollo_optimizer`). A simulated GPU
@@ -111,8 +123,9 @@ def apollo(tensors: Sequence[torch.Tensor], hidden: Sequence[bool]) -> Any:
             "proj_type": "std",
         },
     ]
-    kind = import_module("apollo_torch").APOLLOAdamW
-    return kind([each for each in groups if each["params"]], lr=RATE)
+    make = partial(import_module("apollo_torch").APOLLOAdamW, lr=RATE)
+    made = make if group is None else _in_parts(make, group)
+    return made([each for each in groups if each["params"]])
 
 
 def _random(shape: Sequence[int], seed: int, device: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -121,11 +134,10 @@ def _random(shape: Sequence[int], seed: int, device: Any, dtype: torch.dtype) ->
 
 def hidden_matrices(model: Any, parameters: Sequence[torch.nn.Parameter]) -> list[bool]:
     """For each parameter, true if it is a matrix of neither an embedding nor the output layer."""
-    tables = [item.weight for item in model.modules() if isinstance(item, torch.nn.Embedding)]
-    model = getattr(model, "module", model)  # of DDP
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    head = base.get_output_embeddings()
-    known = {id(item) for item in [*tables, *([head.weight] if head is not None else [])]}
+    modules = [*model.modules()]
+    heads = [each.get_output_embeddings() for each in modules if hasattr(each, OUTPUT)]
+    tables = [each for each in modules if isinstance(each, torch.nn.Embedding)]
+    known = {id(each.weight) for each in (*tables, *heads) if each is not None}
     return [item.ndim == 2 and id(item) not in known for item in parameters]
 
 
@@ -296,10 +308,15 @@ class OffloadUpdater(AtTheEnd):
         return self.masters + states(self.optimizer)
 
 
-def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
-    """Makes the plan's optimizer; Muon and APOLLO are told which of the parameters are theirs."""
+def _maker(
+    model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan, group: Any = None
+) -> Make:
+    """Makes the plan's optimizer, perhaps of this rank's part of the weights.
+
+    Muon and APOLLO are told which of the parameters are theirs.
+    """
     if plan.optimizer in (Optimizer.MUON, Optimizer.APOLLO):
-        split = optimizer_for(plan)
+        split = partial(optimizer_for(plan), group=group) if group else optimizer_for(plan)
         hidden = hidden_matrices(model, parameters)
         inside = {id(each): is_one for each, is_one in zip(parameters, hidden, strict=True)}
 
@@ -308,6 +325,8 @@ def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> 
 
         return made
     make = optimizer_for(plan)
+    if group is not None:
+        return _in_parts(make, group)
     return lambda tensors: make(by_mesh(tensors))
 
 
@@ -341,10 +360,10 @@ def make_updater(model: torch.nn.Module, plan: Plan, mesh: Mesh, host: str = "cp
     parameters = list(model.parameters())
     if plan.lora or plan.freeze:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
-    make = _maker(model, parameters, plan)
     if mesh.axes.replicas > 1 and plan.data_parallel is DataParallel.ZERO1:
         group = mesh[REPLICAS].get_group()
-        return PlainUpdater(parameters, _in_parts(optimizer_for(plan), group))
+        return PlainUpdater(parameters, _maker(model, parameters, plan, group))
+    make = _maker(model, parameters, plan)
     if plan.update_in_backward:
         return InBackwardUpdater(parameters, make)
     match plan.offload:

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch.futures import Future
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from calculator.clock.links import MACHINE
 from validation.counting_device import resize
 from validation.mesh import Axes
 
@@ -206,6 +207,10 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
             ("torch.cuda.current_stream", lambda *_: only),
             ("torch.accelerator.current_stream", lambda *_: only),
             ("torch.cuda.current_device", lambda: 0),
+            (  # by which DTensors estimate what exchanges cost
+                "torch.distributed.tensor._collective_utils._mesh_resources.num_devices_per_host",
+                lambda _: MACHINE,
+            ),
             ("torch._C._get_accelerator", lambda *_: torch.device("cuda")),
             ("torch.UntypedStorage.resize_", resize),
             (

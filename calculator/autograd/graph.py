@@ -34,8 +34,8 @@ class Parameter:
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
     format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
     One that is `idle` asks for a gradient that no loss reaches, and is not `trained`. One that
-    `is_split` is a share of a weight that several GPUs have, or stands beside one; the update sums
-    the gradients that they have for one that `is_summed`.
+    `is_split` is a share of a weight that several GPUs have, or stands beside one; a matrix is cut
+    along an `axis`. The update sums the gradients that they have for one that `is_summed`.
     """
 
     shape: Shape
@@ -49,6 +49,7 @@ class Parameter:
     idle: bool = False
     is_split: bool = False
     is_summed: bool = False
+    axis: int | None = None
 
 
 class Tensor:

@@ -46,6 +46,7 @@ class Projection(Layer):
     biased: bool = True
     name: str = ""
 
+    weight: Parameter = field(init=False)
     bias: Parameter | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -131,8 +132,10 @@ class Adapter(Layer):
         dtype = None if self.follows else FLOAT32
         self.down = Parameter((self.rank, self.inputs), dtype=dtype)
         self.up = Parameter((self.outputs, self.rank), dtype=dtype)
-        self.down.is_split = self.split is Split.ROWS
-        self.up.is_split = self.split is Split.COLUMNS
+        if self.split is Split.ROWS:
+            self.down.is_split, self.down.axis = True, 1
+        elif self.split is Split.COLUMNS:
+            self.up.is_split, self.up.axis = True, 0
 
     def cast(self, x: Tensor) -> Tensor:
         """The layer's input in the adapter's format."""

@@ -16,7 +16,8 @@ from calculator.allocator import round_block
 from calculator.optimizers.hidden import is_hidden, split, split_lines
 from calculator.optimizers.rule import Rule
 from calculator.plan import Plan, Update
-from calculator.program.text import Import, Piece, call, quoted
+from calculator.program.split import one_of
+from calculator.program.text import Import, Piece, quoted
 from calculator.tensors import ParameterTensor
 
 RANK: Final = 128
@@ -41,6 +42,15 @@ class Apollo(Rule):
         """Projection, moments and norm of each matrix, and AdamW's moments of all else."""
         return sum(item.copies * _kept(item, plan.optimizer_bits // 8) for item in tensors)
 
+    def groups(self, tensors: Sequence[ParameterTensor]) -> list[list[Sequence[ParameterTensor]]]:
+        """All else, then the matrices."""
+        hidden, others = split(tensors)
+        return [[others, hidden]]
+
+    def load(self, item: ParameterTensor, plan: Plan) -> int:
+        """Bytes of its states."""
+        return _kept(item, plan.optimizer_bits // 8)
+
     def torch_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """The most that the locals of the update hold, all else before the matrices."""
         hidden, others = split(tensors)
@@ -59,14 +69,14 @@ class Apollo(Rule):
         wanting = "copies = [copy.requires_grad_() for copy in copies]"
         lines = [
             *([wanting] if tensors == "copies" else []),  # it has no state for other tensors
-            *split_lines("APOLLO", tensors),
+            *split_lines("APOLLO", tensors, plan),
             "projected = {",
             *(f"    {quoted(key)}: {quoted(value)}," for key, value in _GROUP.items()),
             "}",
             'groups = [{"params": others}, {"params": matrices, **projected}]',
-            *call(f"optimizer = {name}", ["groups", options[0]]),
         ]
-        return Piece(tuple(lines), (needed,))
+        optimizer = one_of("optimizer", name, "groups", options[:1], plan)
+        return Piece(tuple(lines), (needed,)) + optimizer
 
 
 def _kept(item: ParameterTensor, number: int) -> int:

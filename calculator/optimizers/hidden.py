@@ -6,18 +6,29 @@ Embeddings and output layers are tables, which their authors leave to it, as the
 from collections.abc import Sequence
 from typing import Final
 
+from calculator.plan import Plan
 from calculator.tensors import ParameterTensor
 
 _TABLES: Final = (
     "tables = [",
-    "    module.weight",
-    "    for module in model.modules()",
-    "    if isinstance(module, torch.nn.Embedding)",
+    "    module for module in model.modules() if isinstance(module, torch.nn.Embedding)",
     "]",
-    "if model.get_output_embeddings() is not None:",
-    "    tables.append(model.get_output_embeddings().weight)",
+)
+# of the class inside whatever wraps it, or of a pipeline's last stage
+_HEADS: Final = (
+    "tables += [",
+    "    module.get_output_embeddings()",
+    "    for module in model.modules()",
+    '    if hasattr(module, "get_output_embeddings")',
+    "]",
+)
+_LAST: Final = (
+    "tables += [module.head for module in model.modules() if isinstance(module, Stage)]",
+)
+_HIDDEN: Final = (
+    "known = [table.weight for table in tables if table is not None]",
     "hidden = [",
-    "    weight.ndim == 2 and all(weight is not table for table in tables)",
+    "    weight.ndim == 2 and all(weight is not table for table in known)",
     "    for weight in weights",
     "]",
 )
@@ -36,11 +47,13 @@ def split(
     return [item for item in tensors if is_hidden(item)], others
 
 
-def split_lines(title: str, tensors: str) -> list[str]:
+def split_lines(title: str, tensors: str, plan: Plan) -> list[str]:
     """Lines of a program that split `tensors` into `matrices` and `others`."""
     return [
         f"# {title} is for the matrices of hidden layers, not for embeddings or the output layer.",
         *_TABLES,
+        *(_HEADS if plan.pipeline_parallel == 1 else _LAST),
+        *_HIDDEN,
         *_chosen("matrices", tensors, "inside"),
         *_chosen("others", tensors, "not inside"),
     ]

@@ -3,15 +3,17 @@
 Source: muon, torch (optim/_muon.py)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from calculator.allocator import round_block
 from calculator.optimizers.adam import RULE as ADAM
-from calculator.optimizers.hidden import split, split_lines
+from calculator.optimizers.hidden import is_hidden, split, split_lines
+from calculator.optimizers.products import CUT, MACHINE, Update, updated
 from calculator.optimizers.rule import Rule
 from calculator.plan import LoraBias, Plan
-from calculator.program.text import TORCH, Import, Piece, call
+from calculator.program.split import group_weights, one_of
+from calculator.program.text import TORCH, Import, Piece, joined
 from calculator.tensors import ParameterTensor
 
 # the format of the Newton-Schulz iteration
@@ -30,11 +32,38 @@ class Muon(Rule):
         )
         return momentum + ADAM.state_bytes(others, plan)
 
+    def groups(self, tensors: Sequence[ParameterTensor]) -> list[list[Sequence[ParameterTensor]]]:
+        """Muon's matrices, and what Adam has."""
+        return [[group] for group in split(tensors) if group]
+
+    def load(self, item: ParameterTensor, plan: Plan) -> int:
+        """One momentum, or Adam's two."""
+        return item.elements * (1 if is_hidden(item) else 2)
+
     def update_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """The temporaries of Muon or, when these are gone, of Adam."""
         hidden, others = split(tensors)
         beside = ADAM.update_bytes(others, plan) if others else 0
         return max(iteration_bytes(hidden, plan.trained_bytes), beside)
+
+    def exchanges(
+        self, tensors: Callable[[], Sequence[ParameterTensor]], plan: Plan
+    ) -> Iterator[tuple[str, int]]:
+        """Those of Newton and Schulz's iteration of each matrix that GPUs have in parts."""
+        hidden, _ = split(tensors())
+        for item in hidden:
+            if item.trained and (found := _of_parts(item, plan.trained_bytes)) is not None:
+                for _copy in range(item.copies):
+                    yield from found.sent
+
+    def notes(self, plan: Plan) -> Iterator[str]:
+        """The optimizer of each tensor, and the way that products of parts take."""
+        yield from super().notes(plan)
+        if plan.is_sharded or plan.divides_layers:
+            yield (
+                "Muon multiplies parts of matrices as PyTorch's DTensors do: each product the way "
+                f"that they expect to be fastest on machines of {MACHINE} GPUs."
+            )
 
     def class_of(self, plan: Plan) -> tuple[str, Import]:
         """That of the weights which Muon leaves."""
@@ -42,15 +71,15 @@ class Muon(Rule):
 
     def program(self, plan: Plan, tensors: str, options: Sequence[str]) -> Piece:
         """Muon for the matrices of hidden layers, and AdamW for all else."""
-        rate = options[0]
+        kind, rate = "torch.optim.Muon", options[:1]
         if has_adapters_alone(plan):
-            return Piece(tuple(call("optimizer = torch.optim.Muon", [tensors, rate])))
-        lines = [
-            *split_lines("Muon", tensors),
-            *call("muon = torch.optim.Muon", ["matrices", rate]),
-            *call("adamw = torch.optim.AdamW", ["others", *options]),
-        ]
-        return Piece(tuple(lines), (TORCH,))
+            return one_of("optimizer", kind, tensors, rate, plan)
+        groups = group_weights("others", plan) if plan.divides_layers else Piece()
+        others = "groups" if groups.lines else "others"
+        muon = one_of("muon", kind, "matrices", rate, plan)
+        adamw = one_of("adamw", self.class_of(plan)[0], others, options, plan)
+        first = Piece(tuple(split_lines("Muon", tensors, plan)), (TORCH,))
+        return joined((first, muon, groups, adamw))
 
     def steps(self, plan: Plan) -> list[str]:
         """Both."""
@@ -60,6 +89,14 @@ class Muon(Rule):
 def has_adapters_alone(plan: Plan) -> bool:
     """True if adapters are all that is trained, which are matrices."""
     return bool(plan.lora) and plan.lora_bias is LoraBias.NONE and not plan.lora_modules
+
+
+def _of_parts(item: ParameterTensor, number: int) -> Update | None:
+    """The update of a matrix that GPUs have in parts."""
+    if not item.cuts:
+        return None
+    ((rows, columns), axis, gpus), *_ = item.cuts
+    return updated(rows, columns, CUT[axis], gpus, item.width or number)
 
 
 def iteration_bytes(hidden: Sequence[ParameterTensor], number: int) -> int:
@@ -77,6 +114,8 @@ def iteration_bytes(hidden: Sequence[ParameterTensor], number: int) -> int:
 
 
 def _one(item: ParameterTensor, number: int) -> int:
+    if (found := _of_parts(item, number)) is not None:
+        return found.most
     mixed = round_block(item.elements * number)
     narrow = round_block(item.elements * NARROW)
     product = round_block(min(item.shape) ** 2 * NARROW)

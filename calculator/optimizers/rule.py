@@ -1,6 +1,6 @@
 """An optimizer as PyTorch and bitsandbytes have it, and what most of them have in common."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, cast
@@ -87,6 +87,14 @@ class Rule:
         own = plan.optimizer_bits == plan.own_bits and self.is_from_torch(plan)
         return 8 * item.width if own and item.width else plan.optimizer_bits
 
+    def groups(self, tensors: Sequence[ParameterTensor]) -> list[list[Sequence[ParameterTensor]]]:
+        """The groups of tensors of each optimizer that it stands for."""
+        return [[tensors]]
+
+    def load(self, item: ParameterTensor, plan: Plan) -> int:
+        """The states of a tensor beside those of others."""
+        return item.elements
+
     def update_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Temporaries of the update; bitsandbytes' kernels need none."""
         return self.torch_bytes(tensors, plan) if self.is_from_torch(plan) else 0
@@ -94,6 +102,12 @@ class Rule:
     def torch_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Temporaries of PyTorch's update."""
         return 0
+
+    def exchanges(
+        self, tensors: Callable[[], Sequence[ParameterTensor]], plan: Plan
+    ) -> Iterator[tuple[str, int]]:
+        """The collectives of an update of parts, with the bytes of their whole tensors."""
+        return iter(())
 
     def notes(self, plan: Plan) -> Iterator[str]:
         """Sentences beside an answer."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from calculator.optimizers.rule import rule_of
 from calculator.plan import Offload, Optimizer, Plan, Precision, Update
-from calculator.program.split import group_weights
+from calculator.program.split import group_weights, one_of
 from calculator.program.text import TORCH, Piece, call, indented
 
 RATE: Final = "lr=1e-4"
@@ -48,30 +48,18 @@ def make_optimizer(plan: Plan) -> Piece:
     own = rule_of(plan).program(plan, tensors, optimizer_options(plan))
     if own is not None:
         return made + (Piece() if copied else Piece((TRAINED,))) + own + _scaler(plan)
-    if plan.shares_states:
-        return _in_parts(plan)
     name, needed = rule_of(plan).class_of(plan)
     weights = "copies" if copied else "model.parameters()"
+    if plan.shares_states and plan.lora:  # frozen weights need no part
+        made, weights = Piece((TRAINED,)), "weights"
     if plan.divides_layers:
         made, weights = made + group_weights(weights, plan), "groups"
-    lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
-    return made + Piece(tuple(lines), (needed, TORCH)) + _scaler(plan)
+    optimizer = one_of("optimizer", name, weights, optimizer_options(plan), plan)
+    return made + optimizer + Piece((), (needed, TORCH)) + _scaler(plan)
 
 
 def _scaler(plan: Plan) -> Piece:
     return Piece(('scaler = torch.amp.GradScaler("cuda")',)) if plan.gradient_scaler else Piece()
-
-
-def _in_parts(plan: Plan) -> Piece:
-    """The optimizer of this process's part of the weights; of frozen ones it needs no part."""
-    name, needed = rule_of(plan).class_of(plan)
-    weights = "weights" if plan.lora else "model.parameters()"
-    arguments = [weights, f"optimizer_class={name}", *optimizer_options(plan)]
-    if plan.pipeline_parallel > 1:
-        arguments.insert(2, 'process_group=gpus["data"].get_group()')
-    lines = call("optimizer = ZeroRedundancyOptimizer", arguments)
-    imports = (needed, ("torch.distributed.optim", "ZeroRedundancyOptimizer"))
-    return Piece((*([TRAINED] if plan.lora else []), *lines), imports)
 
 
 TRAINED: Final = "weights = [weight for weight in model.parameters() if weight.requires_grad]"

@@ -1,6 +1,6 @@
 """The part of a program that gives each of several GPUs its share of every layer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -16,6 +16,7 @@ STYLES: Final = "torch.distributed.tensor.parallel"
 LAYOUTS: Final = "torch.distributed.tensor"
 DATA: Final = "data"  # the axis of a mesh on which GPUs read other sequences
 TENSOR: Final[Import] = (LAYOUTS, "DTensor")
+PARTS: Final[Import] = ("torch.distributed.optim", "ZeroRedundancyOptimizer")
 # each module's style where every GPU has a part of the tokens, and the style's arguments
 BETWEEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "model.embed_tokens": (
@@ -141,6 +142,15 @@ def divide_experts(plan: Plan) -> Piece:
         'model.to("cuda")',
     )
     return Piece(lines, (("transformers.distributed", "DistributedConfig"),))
+
+
+def one_of(name: str, kind: str, weights: str, options: Sequence[str], plan: Plan) -> Piece:
+    """An optimizer of a class; under ZeRO's first stage, of this process's part of the weights."""
+    if not plan.shares_states:
+        return Piece(tuple(call(f"{name} = {kind}", [weights, *options])))
+    group = ['process_group=gpus["data"].get_group()'] if plan.pipeline_parallel > 1 else []
+    arguments = [weights, f"optimizer_class={kind}", *group, *options]
+    return Piece(tuple(call(f"{name} = {PARTS[1]}", arguments)), (PARTS,))
 
 
 def group_weights(weights: str, plan: Plan) -> Piece:

@@ -21,7 +21,7 @@ With `zero2` a layer's weights are gathered once and stay whole between its two 
 Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -36,10 +36,11 @@ from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.models.model import Model
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
-from calculator.states import statics
+from calculator.states import sent_by_update, statics
+from calculator.techniques.collectives import Collective, Group
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
-from calculator.techniques.effect import Answer, Effect, Stored
-from calculator.tensors import ParameterTensor, Statics
+from calculator.techniques.effect import Answer, Effect, Stored, Tensors
+from calculator.tensors import Cut, ParameterTensor, Statics
 
 
 def gradients_of_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[int, ...]:
@@ -79,16 +80,29 @@ def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[i
     return (-(-shape[0] // gpus), *shape[1:])
 
 
+def _shards(tensors: Tensors, plan: Plan) -> list[ParameterTensor]:
+    return [
+        replace(
+            each,
+            shape=sharded_shape(each.shape, plan.replicas, each.packed),
+            cuts=(*each.cuts, Cut(each.shape, 0, plan.replicas)),
+        )
+        for each in tensors
+    ]
+
+
+def _exchanges(plan: Plan, _: object, tensors: Callable[[], Tensors]) -> Iterator[Collective]:
+    """Exchanges of an update of shards."""
+    yield from sent_by_update(plan, lambda: _shards(tensors(), plan), Group.REPLICAS)
+
+
 def _statics(_: Statics, stored: Stored) -> Statics:
     """Weights, gradients and states of the first GPU: shards of each tensor.
 
     The gradients of a unit are one flat tensor.
     """
     plan = stored.plan
-    shards = [
-        replace(each, shape=sharded_shape(each.shape, plan.replicas, each.packed))
-        for each in stored.tensors
-    ]
+    shards = _shards(stored.tensors, plan)
     static = statics(shards, stored.buffers, plan)
     if plan.cpu_offload:
         return in_ram(static, shards, stored.buffers, plan)
@@ -147,5 +161,6 @@ EFFECT: Final = Effect(
         "shards_in_ram": plan.cpu_offload,
     },
     statics=_statics,
+    exchanges=_exchanges,
     notes=_notes,
 )

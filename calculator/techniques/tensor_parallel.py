@@ -41,6 +41,7 @@ from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
 from calculator.peaks.step import Prepared
 from calculator.plan import Optimizer, Plan, Update
+from calculator.states import sent_by_update
 from calculator.techniques.collectives import Collective, Group
 from calculator.techniques.effect import Answer, Effect, Tensors
 
@@ -72,8 +73,10 @@ class TensorParallel:
         match layer:
             case Projection() if side_of(layer) is Split.ROWS:
                 layer.split = Split.SCATTERED if self.in_parts else Split.ROWS
+                layer.weight.axis = layer.weight.shape.index(layer.inputs)
             case Projection() if side_of(layer) is Split.COLUMNS:
                 layer.split = None if self.in_parts else Split.COLUMNS
+                layer.weight.axis = layer.weight.shape.index(layer.outputs)
             case Experts():
                 layer.are_shares = True
             case RMSNorm(width=width) | LayerNorm(width=width) if self.in_parts and width is HIDDEN:
@@ -127,12 +130,14 @@ def reads_of(plan: Plan) -> int:
     """
     if plan.is_sharded:
         return plan.accumulation
-    adam = plan.optimizer is Optimizer.ADAM
+    adam = plan.optimizer in (Optimizer.ADAM, Optimizer.MUON)
     return 3 if adam and plan.update is not Update.FUSED else 1
 
 
 def summed(plan: Plan, _: Prepared, tensors: Callable[[], Tensors]) -> Iterator[Collective]:
     """Gradients of split tokens' norms: summed once for each operation of the update that reads."""
+    if not plan.is_sharded:
+        yield from sent_by_update(plan, tensors, Group.LAYERS)
     if plan.sequence_parallel or plan.expert_parallel > 1:
         found = [each for each in tensors() if each.is_summed]
         sizes = [each.elements * plan.trained_bytes for each in found for _ in range(each.copies)]

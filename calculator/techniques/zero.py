@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Final
 
 from calculator.layers.ring import place_of
+from calculator.optimizers.rule import rule_of
 from calculator.plan import Plan
 from calculator.states import state_bytes, update_bytes
 from calculator.techniques.collectives import BROADCAST, Collective
@@ -22,58 +23,62 @@ from calculator.techniques.effect import Effect, Stored, Tensors
 from calculator.tensors import ParameterTensor, Statics
 
 
-def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[ParameterTensor]]:
-    """The tensors that each GPU updates.
+def parts_of(groups: Sequence[Sequence[ParameterTensor]], gpus: int) -> list[list[ParameterTensor]]:
+    """The tensors of an optimizer's groups that each GPU updates.
 
     >>> large, small = ParameterTensor("large", (4, 2)), ParameterTensor("small", (3,), copies=3)
-    >>> [sum(item.elements for item in part) for part in parts_of([small, large], 2)]
+    >>> [sum(item.elements for item in part) for part in parts_of([[small, large]], 2)]
     [8, 9]
     """
-    single = [replace(item, copies=1) for item in tensors for _ in range(item.copies)]
     loads = [(0, rank) for rank in range(gpus)]
     heapify(loads)
     parts: list[list[ParameterTensor]] = [[] for _ in range(gpus)]
-    for item in sorted(single, key=lambda item: -item.elements):
-        load, rank = loads[0]
-        parts[rank].append(item)
-        heapreplace(loads, (load + item.elements, rank))
+    for group in groups:
+        single = [replace(item, copies=1) for item in group for _ in range(item.copies)]
+        for item in sorted(single, key=lambda item: -item.elements):
+            load, rank = loads[0]
+            parts[rank].append(item)
+            heapreplace(loads, (load + item.elements, rank))
     return parts
 
 
-def fullest_rank(parts: Sequence[Sequence[ParameterTensor]], ring: int = 1) -> int:
-    """The first of the GPUs that update the most elements.
+def fullest_rank(parts: Sequence[Sequence[ParameterTensor]], plan: Plan) -> int:
+    """The first of the GPUs that keep the most states.
 
-    Beside rings of `ring` GPUs that divide sequences, only GPUs with the largest part are meant.
+    Beside rings that divide sequences, only GPUs with the largest part of one are meant.
     """
+    ring, load = plan.context_parallel, rule_of(plan).load
     ranks = range(place_of(ring) if ring > 1 else 0, len(parts), ring)
-    return max(ranks, key=lambda rank: sum(item.elements for item in parts[rank]))
+    return max(ranks, key=lambda rank: sum(load(item, plan) for item in parts[rank]))
 
 
-def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
-    """The tensors that each GPU updates: of all that the optimizer is given."""
-    return parts_of([item for item in tensors if item.trained or not plan.lora], plan.replicas)
+def updated_parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
+    """The tensors that each GPU updates: of all that each optimizer is given."""
+    given = [item for item in tensors if item.trained or not plan.lora]
+    handed = (parts_of(groups, plan.replicas) for groups in rule_of(plan).groups(given))
+    return [list(chain(*part)) for part in zip(*handed, strict=True)]
 
 
 def _statics(static: Statics, stored: Stored) -> Statics:
     """The states and the update of the fullest GPU."""
     plan = stored.plan
-    parts = _parts(stored.tensors, plan)
-    own = [item for item in parts[fullest_rank(parts, plan.context_parallel)] if item.trained]
+    parts = updated_parts(stored.tensors, plan)
+    own = [item for item in parts[fullest_rank(parts, plan)] if item.trained]
     states, update = state_bytes(own, plan), update_bytes(own, plan)
     return replace(static, optimizer=states, update=update)
 
 
 def _exchanges(plan: Plan, _: object, tensors: Callable[[], Tensors]) -> Iterator[Collective]:
     """Each weight from the GPU that updates it to all others, GPU by GPU."""
-    every = chain(*_parts(tensors(), plan))
+    every = chain(*updated_parts(tensors(), plan))
     sizes = (item.elements * (item.width or plan.weight_bytes) for item in every)
     yield Collective(BROADCAST, tuple(sizes))
 
 
 def updated_words(tensors: Sequence[ParameterTensor], plan: Plan) -> str:
     """Words for the states of the GPU that has the most."""
-    parts = _parts(tensors, plan)
-    rank = fullest_rank(parts, plan.context_parallel)
+    parts = updated_parts(tensors, plan)
+    rank = fullest_rank(parts, plan)
     most, every = (sum(item.elements for item in part) for part in (parts[rank], chain(*parts)))
     return (
         "the states of its own part of the weights, in whole tensors. Figures are those of GPU "

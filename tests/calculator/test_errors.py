@@ -19,7 +19,7 @@ def test_a_refusal_keeps_its_reason_on_the_way_from_another_process() -> None:
     with pytest.raises(RefusedError) as caught:
         estimate(
             find_model("gpt2-s"),
-            Plan(optimizer=Optimizer.MUON, gpus=2, data_parallel=DataParallel.FSDP),
+            Plan(optimizer=Optimizer.LION, gpus=2, data_parallel=DataParallel.FSDP),
         )
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (type(copy), str(copy)) == (RefusedError, str(caught.value))

@@ -90,6 +90,12 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SHORT} --gpus 4 --context-parallel 2 --data-parallel fsdp "
         "--precision mixed --checkpointing full --context-rotation alltoall --batch-size 2",
         f"{CONFIGS}/llama.json {SHORT} --gpus 2 --data-parallel zero1 --lora 8",
+        f"{CONFIGS}/llama.json {SHORT} --gpus 4 --data-parallel zero1 --optimizer muon",
+        f"{CONFIGS}/llama.json {SHORT} --gpus 4 --data-parallel fsdp --optimizer muon --lora 4 "
+        "--lora-bias all",
+        f"{CONFIGS}/qwen3.json {SHORT} --tensor-parallel 2 --optimizer muon --update fused",
+        f"{CONFIGS}/qwen2.json {SHORT} --pipeline-parallel 2 --accumulation 2 --optimizer muon "
+        "--gpus 4 --data-parallel fsdp",
     ],
 )
 def test_a_program_needs_the_memory_that_its_plan_is_estimated_at(measure: Ask, words: str) -> None:

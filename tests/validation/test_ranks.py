@@ -19,7 +19,7 @@ from calculator.resolution import resolve
 from calculator.states import state_bytes
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.turns import turns_of
-from calculator.techniques.zero import fullest_rank, parts_of
+from calculator.techniques.zero import fullest_rank, updated_parts
 from calculator.tensors import ParameterTensor
 from calculator.units import format_bytes
 from validation.configuration import parse
@@ -59,7 +59,7 @@ def parts(words: str) -> list[list[ParameterTensor]]:
     """The weights that each GPU of ZeRO's first stage updates."""
     configuration = parse(words.split())
     plan = configuration.resolved
-    return parts_of(parameter_tensors(configuration.architecture, plan), plan.gpus)
+    return updated_parts(parameter_tensors(configuration.architecture, plan), plan)
 
 
 def together(
@@ -104,7 +104,8 @@ def test_the_fullest_part_of_the_states_alone_needs_what_it_needs_beside_another
     measure: Measure, abreast: Abreast, tmp_path: Path
 ) -> None:
     words = f"{WORDS} --gpus 2 --data-parallel zero1"
-    alone = {fullest_rank(parts(words)): peaks(measure(words, "cpu"))}
+    fullest = fullest_rank(parts(words), parse(words.split()).resolved)
+    alone = {fullest: peaks(measure(words, "cpu"))}
     assert_as_beside_others(abreast, words, tmp_path, 2, alone, peaks)
 
 
