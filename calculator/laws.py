@@ -734,7 +734,8 @@ def _of_dtensors(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws
     if plan.optimizer in ON_DTENSORS:
         yield Broken("optimizer", f"{ON_DTENSORS[plan.optimizer]}: not with {where}")
     if plan.optimizer_bits != plan.own_bits:
-        rule = f"bitsandbytes does not update DTensors: must be {plan.own_bits} with {where}"
+        what = "shards" if plan.is_sharded else "DTensors"
+        rule = f"bitsandbytes does not update {what}: must be {plan.own_bits} with {where}"
         yield Broken("optimizer_bits", rule)
     if plan.optimizer is Optimizer.MUON and plan.is_sharded:
         yield from _of_few_rows(plan, architecture)

@@ -53,7 +53,7 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
         ({"lora": 8, "lora_targets": "nobody"}, None, "try --lora-targets q_proj,v_proj"),
         (
             {"gpus": 4, "data_parallel": "fsdp", "optimizer": "apollo"},
-            False,
+            True,
             "try --optimizer adam",
         ),
         ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
