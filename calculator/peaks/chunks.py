@@ -172,15 +172,22 @@ def noted_bytes(
     chunks: Sequence[Chunk], what: str, numbers: Numbers, left_out: Sequence[int]
 ) -> list[int]:
     """Bytes of each tensor to which this happens, those of left-out layers too, in order."""
+    return [size for size, _ in noted(chunks, what, numbers, left_out)]
+
+
+def noted(
+    chunks: Sequence[Chunk], what: str, numbers: Numbers, left_out: Sequence[int]
+) -> list[tuple[int, DType]]:
+    """The same with the formats."""
     by_chunk = [
         [
-            number_of(size, numbers) * dtype.width
+            (number_of(size, numbers) * dtype.width, dtype)
             for name, size, dtype in chunk.notes
             if name == what
         ]
         for chunk in chunks
     ]
-    found: list[int] = []
+    found: list[tuple[int, DType]] = []
     for number, chunk in enumerate(chunks):
         found += by_chunk[number]
         if chunk.repeats is not None:

@@ -2,8 +2,9 @@
 
 DDP copies each gradient into one of its buckets, flat tensors that live from step to step, and
 reduces a bucket over all GPUs as soon as it is full. After the first step it fills them in the
-order in which gradients arrive: the first until it has 1 MiB, the others until they have 25 MiB.
-With `gradient_as_bucket_view` a gradient is a view of its bucket, and its own bytes go at once.
+order in which gradients arrive, each format apart: the first until it has 1 MiB, the others until
+they have 25 MiB. With `gradient_as_bucket_view` a gradient is a view of its bucket, and its own
+bytes go at once.
 
 Source: ddp, torch (distributed/c10d/reducer.cpp, nn/parallel/distributed.py)
 """
@@ -12,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from calculator.allocator import round_block
+from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import ALL_REDUCE, ARRIVED
-from calculator.peaks.chunks import noted_bytes
+from calculator.peaks.chunks import noted
 from calculator.peaks.step import Prepared
 from calculator.peaks.trace import backward_of_stages
 from calculator.plan import DataParallel, Plan
@@ -26,34 +28,37 @@ FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
 
 
-def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
-    r"""Bytes of DDP's buckets for gradients of one format, by their bytes in order of arrival.
+def buckets(gradients: Iterable[tuple[int, DType]]) -> tuple[int, ...]:
+    r"""Bytes of DDP's buckets for gradients by their bytes and formats, in order of arrival.
 
     $$b_k = \sum_{i = i_k}^{i_{k+1} - 1} g_i$$
 
-    with g_i the bytes of a gradient; a bucket is full with the gradient that brings it to 1 MiB
-    (the first bucket) or 25 MiB (any other).
+    with g_i the bytes of a gradient of the bucket's format; a bucket is full with the gradient that
+    brings it to 1 MiB (a format's first bucket) or 25 MiB (any other). What is not full at the end
+    comes last, of the format that arrived first at the very end.
 
-    >>> buckets([2**20, 20 * 2**20, 10 * 2**20, 1])
+    >>> from calculator.autograd.dtypes import FLOAT32
+    >>> buckets((size, FLOAT32) for size in (2**20, 20 * 2**20, 10 * 2**20, 1))
     (1048576, 31457280, 1)
 
     Source: torch (distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size)
     """
     full: list[int] = []
-    filled = 0
-    for gradient in gradients:
-        filled += gradient
-        if filled >= (BUCKET if full else FIRST_BUCKET):
-            full.append(filled)
-            filled = 0
-    return (*full, filled) if filled else tuple(full)
+    filled: dict[DType, int] = {}
+    limits: dict[DType, int] = {}
+    for size, dtype in gradients:
+        filled[dtype] = filled.get(dtype, 0) + size
+        if filled[dtype] >= limits.get(dtype, FIRST_BUCKET):
+            full.append(filled[dtype])
+            filled[dtype], limits[dtype] = 0, BUCKET
+    return (*full, *filter(None, reversed(filled.values())))
 
 
 def _buckets(prepared: Prepared) -> tuple[int, ...]:
     """Bytes of the buckets, for each stage of a pipeline apart."""
     found: tuple[int, ...] = ()
     for chunks, left_out in backward_of_stages(prepared.step, prepared.left_out):
-        found += buckets(noted_bytes(chunks, ARRIVED, prepared.numbers, left_out))
+        found += buckets(noted(chunks, ARRIVED, prepared.numbers, left_out))
     return found
 
 
