@@ -13,8 +13,8 @@ from tools.server import make_server
 from tools.website import PUBLISH, SITE
 
 TEST_HELP = "run every test; --quick: those near to what changed; other options go to pytest"
-# Two more than there are cores: browsers and swarms often wait.
-PROCESSES = min(4, (os.cpu_count() or 1) + 2)
+# One more than there are cores: browsers and swarms often wait; two more took a minute longer.
+PROCESSES = min(3, (os.cpu_count() or 1) + 1)
 SIDE_BY_SIDE = ("-n", str(PROCESSES), "--dist", "loadfile")
 
 
