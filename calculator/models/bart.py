@@ -165,10 +165,17 @@ class Bart(LanguageModel):
     added_to_logits = "final_logits_bias"
     has_target = True
     has_reversible_class = False
+    unused = "table of words"
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True, readers=2)
-        self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.words = self.decoder_words = Embedding(VOCABULARY, HIDDEN, reads_input=True, readers=2)
+        self.head = self.words
+        if not self.tied:  # transformers then has a table for each, and one that nobody reads
+            self.unread = Parameter((VOCABULARY, HIDDEN), trained=False, table=True, idle=True)
+            self.words, self.decoder_words = (
+                Embedding(VOCABULARY, HIDDEN, reads_input=True) for _ in range(2)
+            )
+            self.head = Embedding(VOCABULARY, HIDDEN)
         self.logits_bias = Buffer((ONE, VOCABULARY), None)
 
     @classmethod
@@ -197,7 +204,7 @@ class Bart(LanguageModel):
         t = ids.tape
         shifted = t.empty(labels.shape, INT64)
         encoded = self.encoder.encode(self.words, ids, None)
-        decoded = self.decoder.encode(self.words, shifted, encoded)
+        decoded = self.decoder.encode(self.decoder_words, shifted, encoded)
         # FSDP narrows no buffers
         dtype = FLOAT32 if t.mode.narrows_shards else t.mode.weights
         if t.mode.chunked_loss:

@@ -144,7 +144,7 @@ class Bert(MaskedModel):
     embeddings: Embeddings
     layers: Stack[BertBlock]
 
-    has_unused_bias = True
+    unused = "bias"
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),

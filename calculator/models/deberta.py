@@ -160,7 +160,7 @@ class Deberta(MaskedModel):
             Task.QUESTIONS: lambda _: Span(),
         }
     )
-    has_unused_bias = True
+    unused = "bias"
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
 

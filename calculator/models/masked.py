@@ -40,13 +40,13 @@ class MaskedModel(LanguageModel, ABC):
     ) -> None:
         """The head's layers, after all others; each with a bias or without."""
         bias = Parameter((VOCABULARY,)) if product else None
-        if self.has_unused_bias:
+        if self.unused:
             self.head_bias = bias
         self.dense = Linear(HIDDEN, HIDDEN, dense, name=self.transform)
         self.norm = LayerNorm(HIDDEN, norm)
         self.head = words if self.tied else Embedding(VOCABULARY, HIDDEN)
         self.head_bias = bias
-        if not self.tied and self.has_unused_bias:  # a second bias, which the class does not use
+        if not self.tied and self.unused:  # a second bias, which the class does not use
             self.unused_bias = Parameter((VOCABULARY,), trained=False)
 
     @classmethod

@@ -50,7 +50,7 @@ class Model(Layer, ABC):
         has_attention_core: whether its attention is a function that can be checkpointed alone.
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
-        has_unused_bias: whether its class has a bias that untied embeddings leave without use.
+        unused: what untied embeddings leave in its class without use, if anything.
         whole_tokens: why a layer between products needs all tokens; empty where it has a share.
         whole_layers: why no tensor parallelism divides its layers; empty where it does.
         layers_get_mask: whether its layers are called with eager attention's mask, as they are
@@ -80,7 +80,7 @@ class Model(Layer, ABC):
     has_attention_core: ClassVar[bool] = True
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
-    has_unused_bias: ClassVar[bool] = False
+    unused: ClassVar[str] = ""
     whole_layers: ClassVar[str] = NO_SHARES
     whole_tokens: ClassVar[str] = ""
     layers_get_mask: ClassVar[bool] = False

@@ -146,6 +146,12 @@ CASES = [
     ("muon", QWEN, {"optimizer_bits": 32, "precision": "half"}, "must be 16"),
     # measured: "Expected to have finished reduction in the prior iteration"
     ("none", BERT, {"gpus": 2, "tied_embeddings": "false"}, "bias that gets no gradient"),
+    (
+        "none",
+        "facebook/bart-base",
+        {"gpus": 2, "tied_embeddings": "false"},
+        "a table of words that",
+    ),
     ("gradcache", BERT, {"task": "lm"}, "divides the pairs of task embedding"),
     ("gradcache", BERT, {"mini_batch_size": 16}, "less than the 16 pairs"),
     ("gradcache", BERT, SHARED["shards"], "counted on one GPU"),
