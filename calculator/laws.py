@@ -434,8 +434,8 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         yield Broken("update_in_backward", rule)
     if kind.unused and not plan.tied_embeddings and not plan.lora:
         rule = (
-            f"{architecture.name} without tied embeddings has a {kind.unused} that gets no gradient; "
-            "DDP stops after a step with such a weight: must be 1"
+            f"{architecture.name} without tied embeddings has a {kind.unused} that gets no "
+            "gradient; DDP stops after a step with such a weight: must be 1"
         )
         yield Broken("gpus", rule)
     if not plan.shares_states:
