@@ -34,8 +34,8 @@ def buckets(gradients: Iterable[tuple[int, DType]]) -> tuple[int, ...]:
     $$b_k = \sum_{i = i_k}^{i_{k+1} - 1} g_i$$
 
     with g_i the bytes of a gradient of the bucket's format; a bucket is full with the gradient that
-    brings it to 1 MiB (a format's first bucket) or 25 MiB (any other). What is not full comes last, the
-    format that arrived first at the end.
+    brings it to 1 MiB (a format's first bucket) or 25 MiB (any other). What is not full comes last,
+    the format that arrived first at the end.
 
     >>> from calculator.autograd.dtypes import FLOAT32
     >>> buckets((size, FLOAT32) for size in (2**20, 20 * 2**20, 10 * 2**20, 1))
