@@ -57,7 +57,8 @@ class _Embedding:
         self.on_hidden: OnLogits = nobody
 
     def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> ModelOutput:
-        mean = self.embedded(input_ids, attention_mask)
+        hidden = self.encode(input_ids=input_ids).last_hidden_state  # held as one of the features
+        mean = _mean(hidden, attention_mask)
         self.on_hidden(mean)
         first, second = nn.functional.normalize(mean, p=2, dim=1).chunk(2)
         scores = torch.mm(first, second.transpose(0, 1)) * SCALE
@@ -66,9 +67,12 @@ class _Embedding:
 
     def embedded(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """The mean of the tokens that the mask leaves."""
-        hidden = self.encode(input_ids=input_ids).last_hidden_state
-        mask = attention_mask.unsqueeze(-1).expand(hidden.size()).to(hidden.dtype)
-        return torch.sum(hidden * mask, 1) / torch.clamp(mask.sum(1), min=1e-9)
+        return _mean(self.encode(input_ids=input_ids).last_hidden_state, attention_mask)
+
+
+def _mean(hidden: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    mask = attention_mask.unsqueeze(-1).expand(hidden.size()).to(hidden.dtype)
+    return torch.sum(hidden * mask, 1) / torch.clamp(mask.sum(1), min=1e-9)
 
 
 class _RandomState:
