@@ -332,7 +332,7 @@ class Program:
         return kept, [*blocks.values()]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def micro_of(step: Step, left_out: tuple[int, ...], held: frozenset[int]) -> Micro:
     """A step's events, of which outputs of the sizes `held` live on while the loop holds them."""
     ordered = in_order(recording_of(step), left_out)

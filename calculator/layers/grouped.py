@@ -138,10 +138,12 @@ class GroupedAttention(Mixer):
         """The weighted sum and, in eager code, the probabilities."""
         q, k, v = self.projected(x, held)
         q, k = self.turned(q, k, held)
+        return self.attended(q, k, v, held)
+
+    def attended(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
+        """The same of heads at their places, which are held until it returns."""
         out, probabilities = selectively(partial(self.core, held=self.kept(held)), q, k, v)
-        out = self.finished(joined(out))
-        del q, k, v  # held until here
-        return out, probabilities
+        return self.finished(joined(out)), probabilities
 
     def finished(self, x: Tensor) -> Tensor:
         """The output's projection of all heads side by side."""

@@ -8,41 +8,27 @@ Source: transformers (models/glm/modeling_glm.py, models/glm4/modeling_glm4.py).
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
-from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.autograd.sizes import without
-from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.grouped import Held
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import rotated
 from calculator.models.decoder import Decoder
+from calculator.models.gpt_neox import turned, whole
 from calculator.models.mistral import JoinedFeedForward
+from calculator.models.neighbours import NeighbourAttention
 
 
 @dataclass(eq=False)
-class GlmAttention(GroupedAttention):
-    """Attention for which each layer makes tables of its own; a turned head is a new tensor."""
+class GlmAttention(NeighbourAttention):
+    """Turned channels are put beside the rest of a head in a new tensor."""
 
     side_by_side = True
 
     def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
-        """Queries and keys at their places, with the channels that stay as they are."""
+        """Queries and keys at their places."""
         cosines, sines = held.tables
         tables = cosines.tape.like(cosines), sines.tape.like(sines)
-        part = self.turned_part or self.heads.width
-        turned_q = rotated(op.part(q, *q.shape[:-1], part), tables)
-        turned_k = rotated(op.part(k, *k.shape[:-1], part), tables)
-        return self.whole(turned_q, q), self.whole(turned_k, k)
-
-    def kept(self, held: Held) -> Held:
-        """The model's tables are not: heads were turned by the layer's own."""
-        return Held(held.positions, (), held.mask)  # type: ignore[arg-type]
-
-    def whole(self, turned: Tensor, x: Tensor) -> Tensor:
-        """A head's turned channels and the others; a copy where there are none."""
-        if self.turned_part is None:
-            return op.concatenate([turned], *x.shape)
-        rest = op.part(x, *x.shape[:-1], without(self.heads.width, self.turned_part))
-        return op.concatenate([turned, rest], *x.shape)
+        turned_q, turned_k = turned(q, tables), turned(k, tables)
+        return whole(turned_q, q), whole(turned_k, k)
 
 
 @dataclass(eq=False)

@@ -8,14 +8,13 @@ models/smollm3/modeling_smollm3.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.attention import Attended, joined, selectively
+from calculator.layers.attention import Attended
 from calculator.layers.basic import Linear, RMSNorm, WeightlessNorm
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held
@@ -165,10 +164,7 @@ class NormedAfterwards(GroupedAttention):
         q, k = self.turned(q, k, held)
         q = self.queries(q)
         k = self.keys(k)
-        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
-        out = self.finished(joined(out))
-        del q, k, v  # held until here
-        return out, probabilities
+        return self.attended(q, k, v, held)
 
 
 @dataclass(eq=False)

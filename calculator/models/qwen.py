@@ -101,6 +101,6 @@ class Qwen2Moe(Qwen3Moe):
         found = super().masks(t, dtype)
         if t.mode.attention is Attention.FLASH:
             return found
-        eager = t.mode.attention is Attention.EAGER
-        shape, width = (t.mode.batch, dtype) if eager else (ONE, BOOL)
-        return {**found, True: t.empty((shape, ONE, SEQUENCE, SEQUENCE), width)}
+        is_eager = t.mode.attention is Attention.EAGER
+        batch, kind = (t.mode.batch, dtype) if is_eager else (ONE, BOOL)
+        return {**found, True: t.empty((batch, ONE, SEQUENCE, SEQUENCE), kind)}

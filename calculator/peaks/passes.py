@@ -26,10 +26,11 @@ RECORDED = Turns(
     keeps_output=False,
 )
 
-# where the last micro-batch's gradients go to buckets, one more
+# where the last micro-batch's gradients go to buckets, one more; or that one alone
 LEAVING = Turns(
     (*RECORDED.passes, Pass(True, 2), Pass(False, 2)), keeps_sent=True, keeps_output=False
 )
+ALONE = Turns(RECORDED.passes[:2], keeps_sent=True, keeps_output=False)
 
 # of weights in shards also one after another forward pass, and one after a backward pass
 SHARDED = Turns(
@@ -109,14 +110,16 @@ def stages_of(step: Step) -> Iterator[Step]:
     start = 0
     for model in step.stages:
         end = start + sum(1 for _ in model.stacks())
-        turns = LEAVING if step.mode.gradients_leave else RECORDED
-        turns = turns if step.mode.shards is None else SHARDED
+        assert step.turns is not None
+        turns = RECORDED if step.mode.shards is None else SHARDED
+        if step.mode.gradients_leave:
+            turns = ALONE if step.turns.count == 1 else LEAVING
         yield Step((model,), step.runs[start:end], step.mode, turns)
         start = end
 
 
 def record_passes(stage: Step) -> Passes:
-    """Let two micro-batches pass through a stage, or three where those in the middle differ."""
+    """Let two micro-batches pass through a stage, or three, or the only one, as its turns say."""
     turns = stage.turns
     assert turns is not None
     tape = Tape(stage.mode)
@@ -135,10 +138,10 @@ def record_passes(stage: Step) -> Passes:
         else:
             start, end = end, next(cuts)
             backward.append(tuple(chunks[start:end]))
-    first, *later = backward
+    first, *later = backward if turns is not ALONE else backward * 2
     return Passes(
         tuple(layout.sizes),
-        (forward[0], forward[1], forward[-1]),
+        (forward[0], forward[turns.count > 1], forward[-1]),
         after[0],
         first,
         (later[-1], later[0]) if turns is SHARDED else (later[0], later[0]),

@@ -122,7 +122,7 @@ class Swarm:
 
     def board(self) -> dict[str, dict[str, Any]]:
         """The live page's contributors by name."""
-        return {who["name"]: who for who in atomic.read_json(self.live / "peers.json") or []}
+        return {line["name"]: line for line in atomic.read_json(self.live / "peers.json") or []}
 
     def begin(self, *volunteers: str) -> str:
         """Start the monitor and volunteers; the monitor's port."""

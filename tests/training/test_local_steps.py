@@ -145,7 +145,7 @@ def test_credit_is_what_the_signed_lists_say(swarm: Scenario) -> None:
         found = closing.find(rounds, number)
         assert found is not None
         assert lines[number]["samples"] == sum(one.samples for one in found.taken)
-    assert sum(who["samples"] for who in swarm.board().values()) == sum(
+    assert sum(line["samples"] for line in swarm.board().values()) == sum(
         line["samples"] for line in lines
     )
     for name in STAYING:
@@ -163,8 +163,8 @@ def usual(swarm: Scenario, lines: str, number: str) -> int:
 
 def test_traffic_is_counted(swarm: Scenario) -> None:
     payload_bytes = swarm.rounds().layout.update_bytes
-    for who in swarm.board().values():
-        assert who["bytes_sent"] > who["steps"] * payload_bytes
+    for line in swarm.board().values():
+        assert line["bytes_sent"] > line["steps"] * payload_bytes
     assert usual(swarm, "lines without the store", "bytes_sent") > payload_bytes
 
 
