@@ -1,9 +1,7 @@
 """Fixtures shared by tests in several folders."""
 
 import gc
-import importlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,20 +19,12 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("same")
 
-# In a new environment, each process of a run would compile all libraries that tests import, one
-# after the other: so each begins with others, and finds the rest compiled.
-FIRST = (("sympy", "scipy.optimize"), ("torch._dynamo",), ("playwright.sync_api", "pydantic"), ())
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Time every unit, in the process that hears of all tests."""
     gc.disable()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch())
-        return
-    with suppress(ImportError):
-        for library in FIRST[int(config.workerinput["workerid"][2:]) % len(FIRST)]:
-            importlib.import_module(library)
 
 
 def pytest_collection_finish() -> None:

@@ -3,10 +3,11 @@
 import argparse
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from tools.console import ROOT, BuildError, say
-from tools.environment import EVERYTHING, Group, ensure, venv_python
+from tools.environment import EVERYTHING, STAMPS, Group, ensure, venv_python
 from tools.node import Packages, find_node, install_node_packages
 from tools.serve import serve
 from tools.server import make_server
@@ -64,9 +65,11 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             return _in_venv("-m", "tests.quick")
         case "test":
             _ensure_everything()
-            _build()
-            # Before the tests: fetching a browser takes a while, and pytest would hide it.
-            return _in_venv("-m", "tools.chromium") or _test(rest)
+            with _compiling():
+                _build()
+                # Before the tests: fetching a browser takes a while, and pytest would hide it.
+                status = _in_venv("-m", "tools.chromium")
+            return status or _test(rest)
         case "check":
             _ensure_everything()
             return _in_venv("-m", "tools.checks")
@@ -101,11 +104,34 @@ def _build(to_publish: bool = True) -> None:
         raise BuildError("The site could not be built; site/ is as it was before.")
 
 
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Meanwhile, in a new environment, compile what tests import: else each process would."""
+    stamp = STAMPS / "compiled"
+    if stamp.exists():
+        yield
+        return
+    command = [str(venv_python()), "-m", "pytest", "--collect-only"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, cwd=ROOT, env=_compiled(), stdout=quiet, stderr=quiet
+    ) as process:
+        try:
+            yield
+        except BaseException:
+            process.terminate()
+            raise
+    stamp.touch()
+
+
+def _compiled() -> dict[str, str]:
+    """Variables with which each process of the tests and of a swarm finds all modules compiled."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
+
 def _in_venv(*arguments: str) -> int:
     """Run the environment's Python with `arguments` at the terminal; return its exit status."""
-    # Else each process of the tests, and each member of a swarm, would compile all modules again.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT, env=environment)
+    process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT, env=_compiled())
     while True:
         try:
             return process.wait()
