@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -41,6 +42,7 @@ from training.access.client import Admission
 from training.access.membership import Membership
 from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
+from training.records import validator
 from training.records.kinds import LONGEST_SECONDS, Progress
 from training.records.orders import (
     END_SECONDS,
@@ -159,8 +161,14 @@ def test_a_value_of_another_kind_is_refused(name: str) -> None:
 
 
 def test_large_records_are_refused() -> None:
+    """All of a record counts, its subkey too."""
     huge = order() | {"sha256": "x" * MOST_BYTES}
     assert not CHECK.validate(ours("_orders", value=huge))
+    record = ours("_orders")
+    for spare, found in ((0, "does not begin"), (1, f"a record of {MOST_BYTES + 1} bytes")):
+        size = MOST_BYTES - len(record.subkey) + spare
+        with pytest.raises(ValueError, match=found):
+            CHECK._check(replace(record, value=b"x" * size))
 
 
 @pytest.mark.parametrize(
@@ -189,6 +197,16 @@ def test_each_refused_record_is_counted_once() -> None:
         CHECK.validate(make_record("_other", TAG, 1))
     CHECK.validate(ours("_end"))
     assert refused_records() == before + 3
+
+
+def test_a_flood_of_refused_records_does_not_fill_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(validator, "_refused", multiprocessing.Value("q", 0))
+    for _ in range(17):
+        CHECK.validate(make_record("_other", TAG, 1))
+    said = "a record was refused: a key that the run does not have ({} refused so far)"
+    assert caplog.messages == [said.format(count) for count in (1, 2, 4, 8, 16)]
 
 
 def test_an_entry_that_does_not_hold_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
