@@ -150,7 +150,8 @@ class Configuration:
     def only(self, key: str, counted: object, *aliases: str) -> None:
         """Reject any value except the one that is counted, which is also the default."""
         value = self.value(key, *aliases)
-        if value is not None and (type(value), value) != (type(counted), counted):
+        same = isinstance(value, bool) is isinstance(counted, bool) and value == counted
+        if value is not None and not same:
             rule = f"must be {json.dumps(counted)} or absent: the calculator counts nothing else"
             raise InputError(key, value, rule)
 

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import pad
 from transformers.modeling_outputs import CausalLMOutput
 from transformers.models.bart.modeling_bart import shift_tokens_right
+from transformers.models.mbart import modeling_mbart
 
 from calculator.plan import ChunkedLoss, Plan
 from validation.models import OnLogits, Task
@@ -48,7 +49,10 @@ class _Chunked:
         shifted = inputs.pop("shift_labels", None)
         config = self.model.config
         if config.is_encoder_decoder:
-            ids = shift_tokens_right(labels, config.pad_token_id, config.decoder_start_token_id)
+            if config.model_type == "mbart":  # the last token, a language, comes first
+                ids = modeling_mbart.shift_tokens_right(labels, config.pad_token_id)
+            else:
+                ids = shift_tokens_right(labels, config.pad_token_id, config.decoder_start_token_id)
             inputs["decoder_input_ids"] = ids
             del ids
         added = getattr(self.model, "final_logits_bias", None)

@@ -18,15 +18,19 @@ class Activation(StrEnum):
     """The function between two products, by its name in a config.json."""
 
     SILU = "silu"
+    RELU = "relu"
+    GELU = "gelu"
     GELU_TANH = "gelu_pytorch_tanh"
 
 
 def activated(x: Tensor, activation: Activation) -> Tensor:
-    """f(x); each of these is one operation that keeps its input."""
+    """f(x) in one operation, which keeps its input, or its result in `RELU`."""
     match activation:
         case Activation.SILU:
             return op.silu(x)
-        case Activation.GELU_TANH:
+        case Activation.RELU:
+            return op.relu(x)
+        case Activation.GELU | Activation.GELU_TANH:
             return op.gelu(x)
 
 

@@ -6,6 +6,7 @@ WhisperForAudioClassification.
 Source: transformers (models/bart/modeling_bart.py, models/whisper/modeling_whisper.py).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -13,7 +14,7 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT16, FLOAT32, INT64, DType
-from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, at_least, constant, plus, size
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
@@ -33,12 +34,13 @@ from calculator.layers.attention import (
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.convolution import Convolution
+from calculator.layers.feed_forward import Activation, activated
 from calculator.layers.grouped import head_by_head
 from calculator.layers.heads import Averaged, Heads
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
-from calculator.models.keys import read_shape, read_size
+from calculator.models.keys import declared, read_shape, read_size
 from calculator.models.model import LanguageModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.parts import Phase
@@ -46,6 +48,7 @@ from calculator.task import Task
 
 DECODER_FEED = size("decoder_feed_forward_size")
 DROPOUTS = ("attention_dropout", "activation_dropout")  # those that a layer may leave out
+ALIASES = {"swish": Activation.SILU}
 UNUSED = 2  # the first rows of both tables of positions
 POSITIONS = plus(at_least(size("positions"), at_least(SEQUENCE, TARGET)), UNUSED)
 
@@ -89,6 +92,7 @@ class BartBlock(Block):
     decoder: bool
     attention_dropped: bool
     activation_dropped: bool
+    activation: Activation = Activation.GELU
 
     def __post_init__(self) -> None:
         inner = DECODER_FEED if self.decoder else FEED
@@ -99,6 +103,19 @@ class BartBlock(Block):
         self.expand = Linear(HIDDEN, inner, name="fc1")
         self.contract = Linear(inner, HIDDEN, name="fc2")
         self.norm = LayerNorm(HIDDEN)
+
+    def recomputed(
+        self, t: Recorder, mask: Tensor | None, encoded: Tensor | None
+    ) -> Callable[[Tensor], Tensor]:
+        """The layer under a checkpoint, which keeps or moves all that it is handed."""
+        given = [item for item in (mask, encoded) if item is not None]
+        there = [item is not None for item in (mask, encoded)]
+
+        def again(x: Tensor, *kept: Tensor) -> Tensor:
+            rest = iter(kept)
+            return self(x, *(next(rest) if each else None for each in there))
+
+        return lambda x: t.checkpoint(again, x, *given)
 
     def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
         """The residual stream after the layer; the last probabilities are held until its end."""
@@ -112,7 +129,7 @@ class BartBlock(Block):
             h = op.add(x, h)
             x = h = self.cross_norm(h)
         h = self.expand(h)
-        h = op.gelu(h)
+        h = activated(h, self.activation)
         if self.activation_dropped:
             h = op.dropout(h)
         h = self.contract(h)
@@ -122,10 +139,36 @@ class BartBlock(Block):
 
 
 @dataclass(eq=False)
+class NormsBefore(BartBlock):
+    """The same with a norm before each; an encoder's sums are kept from overflowing 16 bits."""
+
+    def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
+        """The residual stream after the layer; the last probabilities are held until its end."""
+        h = self.attention_norm(x)
+        h, _probabilities = self.attention(h, mask)
+        h = op.dropout(h)
+        x = h = op.add(x, h)
+        if self.cross is not None and self.cross_norm is not None:
+            h = self.cross_norm(h)
+            h, _probabilities = self.cross(h, None, encoded)
+            h = op.dropout(h)
+            x = h = op.add(x, h)
+        h = self.norm(h)
+        h = activated(self.expand(h), self.activation)  # which holds what was normed
+        if self.activation_dropped:
+            h = op.dropout(h)
+        h = self.contract(h)
+        h = op.dropout(h)
+        x = op.add(x, h)
+        return op.clamp(x, 2) if x.dtype is FLOAT16 and not self.decoder else x
+
+
+@dataclass(eq=False)
 class BartStack(Stack[BartBlock]):
     """Words and positions, their norm, and all layers."""
 
     listed_first = ("positions",)
+    holds_places: ClassVar[bool] = True  # the decoder's numbers of positions, to its end
 
     def __post_init__(self) -> None:
         self.positions = Embedding(POSITIONS, HIDDEN)
@@ -137,19 +180,31 @@ class BartStack(Stack[BartBlock]):
         x = self.first_norm(x)
         return op.dropout(x)
 
+    def embedded(self, words: Embedding, ids: Tensor, reader: int) -> Tensor:
+        """The words' rows times a number."""
+        return words(ids, scaled=True, reader=reader)
+
+    def placed(self, ids: Tensor, decoder: bool) -> Tensor:
+        """The rows of their positions, which a decoder has once for all sequences."""
+        shape = (ONE, ids.shape[1]) if decoder else ids.shape
+        return self.positions(ids.tape.empty(shape, INT64))
+
+    def ended(self, x: Tensor) -> Tensor:
+        """The stream after the last layer."""
+        return x
+
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t, (batch, length) = ids.tape, ids.shape
-        embedded = words(ids, scaled=True, reader=int(encoded is not None))
+        embedded = self.embedded(words, ids, int(encoded is not None))
         mask = held = None
-        if encoded is None:
-            places = self.positions(t.empty(ids.shape, INT64))
-        else:
-            held = t.empty((length,), INT64)
+        if encoded is not None:
+            held = t.empty((length,), INT64) if self.holds_places else None
             if t.mode.attention is Attention.EAGER:
                 mask = t.empty((batch, ONE, length, length), embedded.dtype)
-            places = self.positions(t.empty((ONE, length), INT64))
+        places = self.placed(ids, encoded is not None)
         x = self.begun(partial(self.start, embedded, places), mask, encoded)
+        x = self.ended(x)
         del embedded, places, held  # held until here
         return x
 
@@ -162,6 +217,8 @@ class Bart(LanguageModel):
     decoder: BartStack
     tied: bool
 
+    block: ClassVar[type[BartBlock]] = BartBlock
+    stack: ClassVar[type[BartStack]] = BartStack
     added_to_logits = "final_logits_bias"
     has_target = True
     has_reversible_class = False
@@ -176,7 +233,7 @@ class Bart(LanguageModel):
                 Embedding(VOCABULARY, HIDDEN, reads_input=True) for _ in range(2)
             )
             self.head = Embedding(VOCABULARY, HIDDEN)
-        self.logits_bias = Buffer((ONE, VOCABULARY), None)
+        self.logits_bias = Buffer((ONE, VOCABULARY), None) if self.added_to_logits else None
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -187,11 +244,14 @@ class Bart(LanguageModel):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bart":
         """The tree for an architecture."""
-        dropped = [architecture.has(key) for key in DROPOUTS]
-        encoder, decoder = (BartBlock(decoder, *dropped) for decoder in (False, True))
+        in_attention, between = (architecture.has(key) for key in DROPOUTS)
+        function = next(a for a in Activation if architecture.has(a) or a is Activation.GELU)
+        encoder, decoder = (
+            cls.block(decoder, in_attention, between, function) for decoder in (False, True)
+        )
         return cls(
-            BartStack((encoder,), architecture.layers),
-            BartStack((decoder,), architecture.decoder_layers, "decoder"),
+            cls.stack((encoder,), architecture.layers),
+            cls.stack((decoder,), architecture.decoder_layers, "decoder"),
             tied,
         )
 
@@ -209,10 +269,12 @@ class Bart(LanguageModel):
         dtype = FLOAT32 if t.mode.narrows_shards else t.mode.weights
         if t.mode.chunked_loss:
             del encoded  # dies here
-            return self.loss_in_chunks(decoded, labels, t.constant((VOCABULARY,), dtype))
+            bias = t.constant((VOCABULARY,), dtype) if self.added_to_logits else None
+            return self.loss_in_chunks(decoded, labels, bias)
         logits = self.product(decoded)
         t.ledger.begin(Phase.LOSS)
-        logits = op.add(logits, t.constant((ONE, VOCABULARY), dtype))
+        if self.added_to_logits:
+            logits = op.add(logits, t.constant((ONE, VOCABULARY), dtype))
         t.hand_out(logits, encoded)
         return op.cross_entropy(logits, labels)
 
@@ -230,8 +292,11 @@ def read_stacks(
         rule = f"must be the encoder's {found.heads}: no other number is counted"
         raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
     dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
+    functions = declared(kind, "texts")["activation_function"]
+    function = c.text("activation_function", functions[0], functions)
     numbers = {
         **dict(found.more),
+        **({} if function == Activation.GELU else {ALIASES.get(function, function): 1}),
         **more,
         **{key: int(key in dropped) for key in DROPOUTS},
     }
@@ -298,31 +363,10 @@ def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
     return op.copy(weighted_sum(scores, v, repeated=True)), scores
 
 
-@dataclass(eq=False)
-class WhisperBlock(BartBlock):
-    """Attention, in the `decoder` attention to the encoder too, feed-forward; norms before each."""
+class WhisperBlock(NormsBefore):
+    """A layer with Whisper's attention."""
 
     attends = WhisperAttention
-
-    def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
-        """The residual stream after the layer; the last probabilities are held until its end."""
-        h = self.attention_norm(x)
-        h, _probabilities = self.attention(h, mask)
-        h = op.dropout(h)
-        x = h = op.add(x, h)
-        if self.cross is not None and self.cross_norm is not None:
-            h = self.cross_norm(h)
-            h, _probabilities = self.cross(h, None, encoded)
-            h = op.dropout(h)
-            x = h = op.add(x, h)
-        h = self.norm(h)
-        h = op.gelu(self.expand(h))  # which holds what was normed
-        if self.activation_dropped:
-            h = op.dropout(h)
-        h = self.contract(h)
-        h = op.dropout(h)
-        x = op.add(x, h)
-        return op.clamp(x, 2) if x.dtype is FLOAT16 and not self.decoder else x
 
 
 @dataclass(eq=False)
@@ -418,7 +462,9 @@ class Whisper(LanguageModel):
     def build(cls, architecture: Architecture, tied: bool) -> "Whisper":
         """The tree for an architecture."""
         dropped = [architecture.has(key) for key in DROPOUTS]
-        encoder, decoder = (WhisperBlock(decoder, *dropped) for decoder in (False, True))
+        encoder, decoder = (
+            WhisperBlock(decoder, dropped[0], dropped[1]) for decoder in (False, True)
+        )
         return cls(
             WhisperEncoder((encoder,), architecture.layers),
             WhisperDecoder((decoder,), architecture.decoder_layers, "decoder"),

@@ -214,6 +214,7 @@ class LanguageModel(Model, ABC):
         head_bias: what the output layer adds.
         head_copy: a trained copy of the output layer's table.
         added_to_logits: the name of a table that its class adds to the logits; empty for none.
+        shifted_by: the type whose code makes a decoder's inputs of its labels.
     """
 
     head: Embedding
@@ -223,6 +224,7 @@ class LanguageModel(Model, ABC):
         *("head", "head_bias", "head_copy", "original_head_bias"),
     )
     added_to_logits: ClassVar[str] = ""
+    shifted_by: ClassVar[str] = "bart"
 
     def product(self, x: Tensor) -> Tensor:
         """The output layer's product."""

@@ -10,6 +10,7 @@ from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.errors import InputError
+from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.models.registry import build
 from calculator.parameters import count_parameters
@@ -28,6 +29,10 @@ TYPES = (
         "falcon-grouped",
         "modernbert",
         "bart",
+        "mbart",
+        "m2m_100",
+        "pegasus",
+        "marian",
         "vit",
         "whisper",
         "deberta-v2",
@@ -59,6 +64,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         ({"model_type": "falcon"}, "tiiuae/falcon-7b"),
         ({"model_type": "modernbert"}, "answerdotai/ModernBERT-base"),
         ({"model_type": "bart"}, "facebook/bart-large"),
+        ({"model_type": "m2m_100"}, "facebook/m2m100_418M"),
         ({"model_type": "whisper"}, "openai/whisper-tiny"),
         ({"model_type": "vit", "num_labels": 1000}, "google/vit-base-patch16-224"),
     ],
@@ -81,6 +87,7 @@ def test_an_empty_config_is_the_librarys_default_model(
         ("modernbert", 90, "amp", set()),
         ("modernbert", 89, "fp32", {"flash"}),
         ("bart", 100, "half", set()),
+        ("m2m_100", 100, "half", set()),
         ("vit", 101, "amp", set()),
         ("whisper", 100, "amp", set()),
     ],
@@ -91,6 +98,24 @@ def test_the_kernels_are_those_that_take_the_masks_of_the_class(
     model = from_config(CONFIGS[kind], "here")
     every = {"eager", "sdpa", "flash", "efficient", "math"}
     assert {*map(str, attention_kernels(model, Precision(precision), length))} == every - refused
+
+
+def test_a_model_that_may_leave_layers_out_is_counted_with_all_and_says_so() -> None:
+    config = CONFIGS["m2m_100"]
+    every, some = (from_config({**config, "encoder_layerdrop": p}, "x") for p in (0, 0.1))
+    assert count_parameters(every, resolve(every, Plan())) == count_parameters(
+        some, resolve(some, Plan())
+    )
+    assert "left out at random" in some.note
+
+
+def test_the_function_between_two_products_is_the_configs() -> None:
+    peaks = {
+        name: estimate(from_config({**CONFIGS["mbart"], "activation_function": name}, "x"), Plan())
+        for name in ("gelu", "relu")
+    }
+    # relu keeps its result, which the next product keeps too
+    assert peaks["relu"].allocated < peaks["gelu"].allocated
 
 
 def test_a_vision_model_reads_as_many_tokens_as_an_image_has_patches_and_one() -> None:

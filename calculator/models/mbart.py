@@ -1,0 +1,127 @@
+"""mBART, M2M100 (NLLB too), Pegasus and Marian: BART's encoder and decoder, with other positions.
+
+Counted are MBartForConditionalGeneration, M2M100ForConditionalGeneration,
+PegasusForConditionalGeneration and MarianMTModel.
+
+Source: transformers (models/mbart/modeling_mbart.py, models/m2m_100/modeling_m2m_100.py,
+models/pegasus/modeling_pegasus.py, models/marian/modeling_marian.py).
+"""
+
+from dataclasses import dataclass
+
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, INT32, INT64
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.mode import SEQUENCE, TARGET
+from calculator.autograd.sizes import at_least, size
+from calculator.layers.basic import Embedding, LayerNorm
+from calculator.layers.layer import Buffer
+from calculator.models.bart import POSITIONS, Bart, BartStack, NormsBefore
+from calculator.models.widths import HIDDEN
+
+
+@dataclass(eq=False)
+class MBartStack(BartStack):
+    """Words and positions, their norm, all layers and a norm."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.norm = LayerNorm(HIDDEN)
+
+    def ended(self, x: Tensor) -> Tensor:
+        """The stream after the last layer."""
+        return self.norm(x)
+
+
+class MBart(Bart):
+    """Encoder and decoder whose norms come before each part."""
+
+    block, stack = NormsBefore, MBartStack
+    shifted_by = "mbart"
+
+
+@dataclass(eq=False)
+class MarianStack(BartStack):
+    """Words and fixed positions, and all layers."""
+
+    listed_first = ("fixed",)
+
+    def __post_init__(self) -> None:
+        self.fixed = Parameter(
+            (at_least(size("positions"), at_least(SEQUENCE, TARGET)), HIDDEN),
+            trained=False,
+            table=True,
+        )
+
+    def start(self, embedded: Tensor, places: Tensor) -> Tensor:
+        """The stream before the first layer."""
+        x = op.add(embedded, places)
+        return op.dropout(x)
+
+    def embedded(self, words: Embedding, ids: Tensor, reader: int) -> Tensor:
+        """The words' rows times a number, outside of the table's module."""
+        return op.scale(words(ids, reader=reader))
+
+    def placed(self, ids: Tensor, decoder: bool) -> Tensor:
+        """One row for each position."""
+        t = ids.tape
+        return t.empty((ids.shape[1], HIDDEN), t.mode.weights)
+
+
+class Marian(Bart):
+    """Encoder and decoder on one table of words, with fixed positions."""
+
+    stack = MarianStack
+
+
+@dataclass(eq=False)
+class PegasusStack(MarianStack):
+    """Words and fixed positions, all layers and a norm."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.norm = LayerNorm(HIDDEN)
+
+    def ended(self, x: Tensor) -> Tensor:
+        """The stream after the last layer."""
+        return self.norm(x)
+
+
+class Pegasus(Bart):
+    """Encoder and decoder with fixed positions, whose norms come before each part."""
+
+    block, stack = NormsBefore, PegasusStack
+
+
+@dataclass(eq=False)
+class M2M100Stack(PegasusStack):
+    """Words and computed positions, all layers and a norm."""
+
+    holds_places = False
+    embedded = BartStack.embedded
+
+    def start(self, embedded: Tensor, places: Tensor) -> Tensor:
+        """The stream before the first layer; FSDP casts what that reads to the weights' format."""
+        return op.cast(super().start(embedded, places), embedded.dtype)
+
+    def __post_init__(self) -> None:
+        self.computed = Buffer((POSITIONS, HIDDEN), None)
+        self.norm = LayerNorm(HIDDEN)
+
+    def placed(self, ids: Tensor, decoder: bool) -> Tensor:
+        """A row for each token, as padding has none of its own."""
+        t = ids.tape
+        mask = t.empty(ids.shape, INT32)
+        indices = t.empty(ids.shape, INT64)
+        del mask
+        dtype = FLOAT32 if t.mode.narrows_shards else t.mode.weights  # FSDP narrows no buffers
+        places = t.empty((*ids.shape, HIDDEN), dtype)
+        del indices
+        return places
+
+
+class M2M100(Bart):
+    """Encoder and decoder with computed positions, whose norms come before each part."""
+
+    block, stack = NormsBefore, M2M100Stack
+    added_to_logits = ""
