@@ -167,7 +167,7 @@ class NormsBefore(BartBlock):
 class BartStack(Stack[BartBlock]):
     """Words and positions, their norm, and all layers."""
 
-    listed_first = ("positions",)
+    listed_first: ClassVar[tuple[str, ...]] = ("positions",)
     holds_places: ClassVar[bool] = True  # the decoder's numbers of positions, to its end
 
     def __post_init__(self) -> None:
@@ -404,7 +404,7 @@ class WhisperEncoder(Stack[WhisperBlock]):
 class WhisperDecoder(Stack[WhisperBlock]):
     """Words and positions, all layers and a norm."""
 
-    listed_first = ("positions",)
+    listed_first: ClassVar[tuple[str, ...]] = ("positions",)
 
     def __post_init__(self) -> None:
         self.positions = Parameter((PLACES, HIDDEN), table=True)

@@ -8,6 +8,7 @@ models/pegasus/modeling_pegasus.py, models/marian/modeling_marian.py).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT32, INT64
@@ -44,7 +45,7 @@ class MBart(Bart):
 class MarianStack(BartStack):
     """Words and fixed positions, and all layers."""
 
-    listed_first = ("fixed",)
+    listed_first: ClassVar[tuple[str, ...]] = ("fixed",)
 
     def __post_init__(self) -> None:
         self.fixed = Parameter(
@@ -97,6 +98,7 @@ class Pegasus(Bart):
 class M2M100Stack(PegasusStack):
     """Words and computed positions, all layers and a norm."""
 
+    listed_first = ()
     holds_places = False
     embedded = BartStack.embedded
 
