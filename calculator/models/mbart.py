@@ -38,7 +38,7 @@ class MBart(Bart):
     """Encoder and decoder whose norms come before each part."""
 
     block, stack = NormsBefore, MBartStack
-    shifted_by = "mbart"
+    shifted_by, has_start = "mbart", False
 
 
 @dataclass(eq=False)

@@ -215,6 +215,7 @@ class LanguageModel(Model, ABC):
         head_copy: a trained copy of the output layer's table.
         added_to_logits: the name of a table that its class adds to the logits; empty for none.
         shifted_by: the type whose code makes a decoder's inputs of its labels.
+        has_start: whether these begin with a token of the config.json, not with the last label.
     """
 
     head: Embedding
@@ -225,6 +226,7 @@ class LanguageModel(Model, ABC):
     )
     added_to_logits: ClassVar[str] = ""
     shifted_by: ClassVar[str] = "bart"
+    has_start: ClassVar[bool] = True
 
     def product(self, x: Tensor) -> Tensor:
         """The output layer's product."""

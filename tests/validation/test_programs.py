@@ -51,6 +51,7 @@ SCALARS = 3 * 512
         f"{CONFIGS}/phi.json {SHORT} --chunked-loss torch --precision half",
         f"{CONFIGS}/roberta.json {SHORT} --chunked-loss torch --lora 4 --lora-modules lm_head",
         f"{CONFIGS}/bart.json {SHORT} --target-length 72 --chunked-loss torch",
+        f"{CONFIGS}/mbart.json {SHORT} --target-length 72 --chunked-loss torch",
         f"{CONFIGS}/mt5.json {SHORT} --target-length 48 --chunked-loss torch --precision half",
         f"{CONFIGS}/mistral.json {SHORT} --chunked-loss torch --lora 4 --checkpointing full "
         "--activation-offload pageable",
