@@ -1,7 +1,7 @@
 """The tensors of weights and tables that a model has, and how many elements they hold."""
 
 from functools import lru_cache
-from itertools import chain
+from itertools import zip_longest
 from math import prod
 
 from calculator.allocator import round_block
@@ -14,6 +14,7 @@ from calculator.layers.layer import Buffer
 from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
+from calculator.techniques.pipeline import shared_slots
 from calculator.techniques.quantization import SHARED_BYTES
 from calculator.tensors import Cut, ParameterTensor
 
@@ -80,16 +81,25 @@ Counted = tuple[tuple[Parameter | Buffer, int], ...]
 def counted_of(architecture: Architecture, plan: Plan) -> Counted:
     """Every weight and table of a plan's model once, with its copies."""
     groups, own_last = plan.sharing_groups, architecture.own_last_layer
-    models = stage_models(architecture, plan)
-    return tuple(chain(*(_counted(model, groups, own_last) for model in models)))
+    models, seen = stage_models(architecture, plan), set[int]()
+    found: list[tuple[Parameter | Buffer, int]] = []
+    for model, slots in zip_longest(models, shared_slots(architecture, plan)):
+        new = groups if slots is None else len({*slots} - seen)
+        seen.update(slots or ())
+        found += _counted(model, new, own_last)
+    return tuple(found)
 
 
 @lru_cache(maxsize=512)
 def _counted(model: Model, groups: int, own_last: bool) -> Counted:
     stacks = {
-        name: stack.altered(groups=groups, own_last=own_last) for name, stack in model.stacks()
+        name: stack.altered(
+            groups=groups, own_last=own_last, layers=stack.layers if groups else 0
+        )
+        for name, stack in model.stacks()
     }
-    return tuple(dict(model.altered(**stacks).walk()).items())
+    found = dict(model.altered(**stacks).walk())
+    return tuple((item, copies) for item, copies in found.items() if copies)
 
 
 def count_parameters(architecture: Architecture, plan: Plan) -> int:

@@ -84,7 +84,8 @@ def _counted_hooks(plan: Plan, moved: Moved) -> type[save_on_cpu]:
                 return found
 
             def unpacked(found: Any) -> torch.Tensor:
-                moved.to_gpu += own_bytes(found[1])
+                if not plan.cpu_offload:  # else `Tensor.to`, which brings it back, is counted
+                    moved.to_gpu += own_bytes(found[1])
                 return unpack(found)
 
             self.pack_hook, self.unpack_hook = packed, unpacked

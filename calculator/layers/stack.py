@@ -80,7 +80,10 @@ class Stack(Layer, Generic[B]):
     @cached_property
     def blocks(self) -> list[B]:
         """A block for each layer, those of one slot with the same weights."""
-        made: dict[int, Any] = {}
+        return self.sharing({})
+
+    def sharing(self, made: dict[int, Any]) -> list[B]:
+        """The same, of which another stack may have `made` some."""
         slots = self.slots or range(self.layers)
         return [kind.at(slot, made) for kind, slot in zip(cycle(self.kinds), slots, strict=False)]
 

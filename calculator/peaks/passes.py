@@ -7,12 +7,14 @@ go to buckets then. What is sent to other GPUs outlives a pass, and dies when th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 from calculator.autograd.graph import Tensor
 from calculator.autograd.ledger import Storage
 from calculator.autograd.sizes import elements_of
 from calculator.autograd.tape import Tape
+from calculator.layers.layer import parameters_of
 from calculator.parts import Part, Phase
 from calculator.peaks.chunks import Bytes, Chunk, Trace, chunk_of, chunks_of, layout_of
 from calculator.peaks.pipelined import Pipelined, TapedStage, taped_stages
@@ -124,6 +126,11 @@ def record_passes(stage: Step) -> Passes:
     assert turns is not None
     tape = Tape(stage.mode)
     (taped,) = taped_stages(stage.stages, turns, tape, _CutStage)
+    for (_, runs), (_, stack) in zip(stage.runs, stage.stages[0].stacks(), strict=True):
+        made = (run.made_before for run in runs for _ in run.slots)
+        for block in compress(stack.blocks, made):
+            for item in parameters_of(block):
+                tape.weight(item).has_gradient = item.trained
     pipelined = Pipelined([taped], turns)
     pipelined.run()
     layout = layout_of(tape.ledger, stage)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from calculator.architecture import Architecture
@@ -29,7 +30,7 @@ from calculator.peaks.step import Prepared, Step
 from calculator.plan import Loop, Plan, Precision
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.expert_parallel import RECEIVED, rows_received
-from calculator.techniques.pipeline import RANK, starts_of
+from calculator.techniques.pipeline import RANK, shared_slots, starts_of
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
 
@@ -49,7 +50,7 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
         chunks = min(chunks + (left > 0), EXPLICIT_CHUNKS)
         mode = replace(mode, chunks=chunks, whole_chunks=not left)
     models = stage_models(architecture, plan)
-    shared = plan.sharing_groups, architecture.own_last_layer
+    shared = plan.sharing_groups, architecture.own_last_layer, shared_slots(architecture, plan)
     turns = turns_of(plan, architecture.numbers.get(RANK, 0))
     every = plan.checkpoint_every
     starts = starts_of(architecture, plan) if every > 1 else (0,) * len(models)
@@ -109,6 +110,7 @@ def _step(
     models: tuple[Model, ...],
     groups: int,
     own_last: bool,
+    slots: tuple[tuple[int, ...], ...],
     mode: Mode,
     checkpointed: tuple[int, tuple[int, ...]],
     turns: Turns | None,
@@ -117,16 +119,24 @@ def _step(
     left_out: list[int] = []
     taped: list[Model] = []
     every, starts = checkpointed
-    for model, before in zip(models, starts, strict=True):
+    made: dict[int, Any] = {}  # blocks of layers that several stages share
+    for stage, (model, before) in enumerate(zip(models, starts, strict=True)):
         short: dict[str, Any] = {}
         for name, stack in model.stacks():
             keeping = keeping_of(stack.layers, every, before)
             before += stack.layers
+            own_slots = slots[stage] if slots else ()
             short[name], (own, more) = arrange(
-                stack, groups, own_last, keeping, mode.shards is not None
+                stack, groups, own_last, keeping, mode.shards is not None, own_slots
             )
+            if slots:
+                vars(short[name])["blocks"] = short[name].sharing(made)
+                # a GPU's later stages go backward first, and make the gradients
+                theirs = {*chain(*slots[stage + 1 :])}
+                own = tuple(replace(run, made_before=run.slots[0] in theirs) for run in own)
             runs.append((stack.name, own))
             left_out += more
         taped.append(model.altered(**short))
     step = Step(tuple(taped), tuple(runs), mode, turns)
-    return _steps.setdefault((step.structure, step.runs, mode, turns), step), tuple(left_out)
+    key = step.structure, step.runs, mode, turns, bool(slots)
+    return _steps.setdefault(key, step), tuple(left_out)

@@ -24,12 +24,14 @@ SIMULATED_UNITS = 3
 class Run:
     """Layers on the tape, by the slots of their weights, in units that behave alike.
 
-    At `most` so many units are put there.
+    At `most` so many units are put there. Their gradients may be `made_before`, by another stage of
+    a pipeline that uses the same weights.
     """
 
     slots: tuple[int, ...]
     unit: int = 1
     most: int = SIMULATED
+    made_before: bool = False
 
     @property
     def is_full(self) -> bool:
@@ -116,19 +118,20 @@ def arrange(
     own_last: bool,
     keeping: Sequence[bool] = (),
     sharded: bool = False,
+    shared: Sequence[int] = (),
 ) -> tuple[Stack[Any], Arranged]:
     """The stack with the layers that are put on the tape, its runs, and what they leave out.
 
     Layer i uses the weights of layer i modulo `groups`, but for a last one of its own. Where some
     layers are `keeping` their activations under checkpointing, none may share weights. Their
-    weights may be in shards (`sharded`).
+    weights may be in shards (`sharded`). Where stages of a GPU share weights, `shared` are the slots.
     """
     layers, kinds = stack.layers, stack.kinds
     kept: tuple[bool, ...] = ()
-    if len({kind.structure for kind in kinds}) == 1 and not any(keeping):
+    if len({kind.structure for kind in kinds}) == 1 and not any(keeping) and not shared:
         runs, left_out = layer_runs(layers, groups, own_last)
         used = kinds[:1]
-    elif groups >= layers:
+    elif groups >= layers and not shared:
         each = [kinds[place % len(kinds)] for place in range(layers)]
         keeping = keeping or (False,) * layers
         keys = [(kind.structure, keeps) for kind, keeps in zip(each, keeping, strict=True)]
@@ -136,8 +139,8 @@ def arrange(
         taped = _taped(runs, left_out)
         used = tuple(each[place] for place in taped)
         kept = tuple(keeping[place] for place in taped) if any(keeping) else ()
-    else:  # layers of several kinds that share weights: all are put on the tape
-        slots = [place % groups for place in range(layers)]
+    else:  # layers of several kinds, or stages, that share weights: all are put on the tape
+        slots = [*shared] or [place % groups for place in range(layers)]
         used = tuple(kinds[slot % len(kinds)] for slot in slots)
         runs, left_out = tuple(Run((slot,)) for slot in slots), (0,) * layers
         kept = tuple(keeping[slot] for slot in slots) if any(keeping) else ()

@@ -16,7 +16,7 @@ from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.step import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import Plan
-from calculator.techniques.gradient_scaler import kept_bytes, update_beside
+from calculator.techniques.gradient_scaler import UNSCALING, kept_bytes
 from calculator.tensors import ParameterTensor, Statics
 
 CPU_OFFLOAD_NOTE: Final = (
@@ -40,7 +40,7 @@ def in_ram(
         ram_weights=sum(_pinned(shards, plan)),
         ram_gradients=sum(_pinned(trained, plan)),
         optimizer=kept_bytes(plan),
-        update=update_beside(0, plan, from_torch=True) if plan.gradient_scaler else 0,
+        update=UNSCALING // 2 if plan.gradient_scaler else 0,  # the copies are in RAM
         ram_optimizer=static.optimizer - kept_bytes(plan),
         ram_update=static.update,
     )

@@ -104,6 +104,17 @@ def starts_of(part: Architecture, plan: Plan) -> tuple[int, ...]:
     return tuple(layers_of(whole, stages, stage).start for stage in stages_on(plan, rank))
 
 
+def shared_slots(part: Architecture, plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """The groups of the layers of each stage of a GPU's part, where its stages share weights."""
+    if plan.pipeline_stages == 1 or RANK not in part.numbers:
+        return ()
+    rank, whole = part.numbers[RANK], part.numbers[WHOLE]
+    if plan.sharing_groups >= whole:
+        return ()
+    own = (layers_of(whole, plan.all_stages, stage) for stage in stages_on(plan, rank))
+    return tuple(tuple(layer % plan.sharing_groups for layer in layers) for layers in own)
+
+
 def stages_in(part: Architecture, plan: Plan) -> Iterator[Architecture]:
     """The shapes of the stages in a GPU's part."""
     rank, whole = part.numbers[RANK], part.numbers[WHOLE]
