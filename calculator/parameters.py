@@ -93,9 +93,7 @@ def counted_of(architecture: Architecture, plan: Plan) -> Counted:
 @lru_cache(maxsize=512)
 def _counted(model: Model, groups: int, own_last: bool) -> Counted:
     stacks = {
-        name: stack.altered(
-            groups=groups, own_last=own_last, layers=stack.layers if groups else 0
-        )
+        name: stack.altered(groups=groups, own_last=own_last, layers=stack.layers if groups else 0)
         for name, stack in model.stacks()
     }
     found = dict(model.altered(**stacks).walk())

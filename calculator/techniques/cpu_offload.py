@@ -16,7 +16,7 @@ from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.step import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import Plan
-from calculator.techniques.gradient_scaler import UNSCALING, kept_bytes
+from calculator.techniques.gradient_scaler import UNSCALING, kept_bytes, scaler_moved
 from calculator.tensors import ParameterTensor, Statics
 
 CPU_OFFLOAD_NOTE: Final = (
@@ -56,7 +56,8 @@ def moved_shards(prepared: Prepared, plan: Plan) -> tuple[int, int]:
         sum(noted_bytes(chunks, name, prepared.numbers, prepared.left_out)) * often
         for name in (STORED, FETCHED)
     )
-    return stored, fetched
+    to_ram, to_gpu = scaler_moved(plan)
+    return stored + to_ram, fetched + to_gpu
 
 
 def _pinned(shards: Sequence[ParameterTensor], plan: Plan) -> Iterator[int]:

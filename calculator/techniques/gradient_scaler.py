@@ -11,6 +11,7 @@ Source: grad_scaler, torch (amp/grad_scaler.py)
 from typing import Final
 
 from calculator.allocator import round_block
+from calculator.optimizers.rule import rule_of
 from calculator.plan import Plan, Update
 from calculator.techniques.effect import Effect
 
@@ -42,6 +43,20 @@ def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
         return update
     fused = from_torch and plan.update is Update.FUSED
     return max(UNSCALING, (3 if fused else 1) * NUMBER + update)
+
+
+def scaler_moved(plan: Plan) -> tuple[int, int]:
+    """Bytes that go to RAM and come from there where gradients are in RAM.
+
+    The inverse of the scale, and whether one is not finite, go there for the gradients; the latter
+    comes back for the next scale: for each optimizer. A fused update, which Muon does not have,
+    takes both, and the latter comes back for it too.
+
+    Source: torch (amp/grad_scaler.py, unscale_, step, update)
+    """
+    optimizers = len(rule_of(plan).steps(plan))
+    times = plan.gradient_scaler * (optimizers + (plan.update is Update.FUSED))
+    return 2 * 4 * times, 4 * times
 
 
 EFFECT: Final = Effect(

@@ -15,6 +15,7 @@ LLAMA, QWEN = "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B"
 SHARDS = {"gpus": 4, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 128}
 STAGES = {"sequence_length": 64, "precision": "half", "checkpointing": "full"}
 STAGES |= {"tied_embeddings": False, "pipeline_parallel": 4}
+INTERLEAVED = {**STAGES, "pipeline_schedule": "interleaved", "accumulation": 8}
 PARTS = {"sequence_length": 256, "precision": "half", "gpus": 8, "context_parallel": 4}
 
 
@@ -31,7 +32,8 @@ PARTS = {"sequence_length": 256, "precision": "half", "gpus": 8, "context_parall
         (QWEN, 24, {"sequence_length": 96, "tensor_parallel": 2, "sequence_parallel": True}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "gpipe", "accumulation": 6}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "1f1b", "accumulation": 6}),
-        (QWEN, 24, {**STAGES, "pipeline_schedule": "interleaved", "accumulation": 8}),
+        (QWEN, 24, INTERLEAVED),
+        (QWEN, 24, {**INTERLEAVED, "sharing_groups": 5}),
         (LLAMA, 32, {"sequence_length": 128, "checkpointing": "operations"}),
         ("Qwen/Qwen3-30B-A3B", 8, {"sequence_length": 96, "expert_parallel": 8}),
     ],
