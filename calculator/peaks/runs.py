@@ -124,7 +124,7 @@ def arrange(
 
     Layer i uses the weights of layer i modulo `groups`, but for a last one of its own. Where some
     layers are `keeping` their activations under checkpointing, none may share weights. Their
-    weights may be in shards (`sharded`). Where a GPU's stages share weights, `shared` has the slots.
+    weights may be in shards (`sharded`). Where a GPU's stages share weights, `shared` has slots.
     """
     layers, kinds = stack.layers, stack.kinds
     kept: tuple[bool, ...] = ()

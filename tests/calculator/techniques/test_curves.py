@@ -33,7 +33,7 @@ PARTS = {"sequence_length": 256, "precision": "half", "gpus": 8, "context_parall
         (QWEN, 24, {**STAGES, "pipeline_schedule": "gpipe", "accumulation": 6}),
         (QWEN, 24, {**STAGES, "pipeline_schedule": "1f1b", "accumulation": 6}),
         (QWEN, 24, INTERLEAVED),
-        (QWEN, 24, {**INTERLEAVED, "sharing_groups": 5}),
+        (QWEN, 24, {**INTERLEAVED, "sharing_groups": 1}),
         (LLAMA, 32, {"sequence_length": 128, "checkpointing": "operations"}),
         ("Qwen/Qwen3-30B-A3B", 8, {"sequence_length": 96, "expert_parallel": 8}),
     ],
