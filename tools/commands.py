@@ -121,7 +121,8 @@ def _compiling() -> Iterator[None]:
         except BaseException:
             process.terminate()
             raise
-    stamp.touch()
+    if process.returncode == 0:
+        stamp.touch()
 
 
 def _compiled() -> dict[str, str]:

@@ -170,7 +170,14 @@ class BartStack(Stack[BartBlock]):
     listed_first: ClassVar[tuple[str, ...]] = ("positions",)
     holds_places: ClassVar[bool] = True  # the decoder's numbers of positions, to its end
 
+    ends_with_norm: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
+        self.make_places()
+        self.norm = LayerNorm(HIDDEN) if self.ends_with_norm else None
+
+    def make_places(self) -> None:
+        """Make what is added to the words, and its norm."""
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.first_norm = LayerNorm(HIDDEN)
 
@@ -189,10 +196,6 @@ class BartStack(Stack[BartBlock]):
         shape = (ONE, ids.shape[1]) if decoder else ids.shape
         return self.positions(ids.tape.empty(shape, INT64))
 
-    def ended(self, x: Tensor) -> Tensor:
-        """The stream after the last layer."""
-        return x
-
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t, (batch, length) = ids.tape, ids.shape
@@ -204,7 +207,7 @@ class BartStack(Stack[BartBlock]):
                 mask = t.empty((batch, ONE, length, length), embedded.dtype)
         places = self.placed(ids, encoded is not None)
         x = self.begun(partial(self.start, embedded, places), mask, encoded)
-        x = self.ended(x)
+        x = x if self.norm is None else self.norm(x)
         del embedded, places, held  # held until here
         return x
 
@@ -461,9 +464,9 @@ class Whisper(LanguageModel):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Whisper":
         """The tree for an architecture."""
-        dropped = [architecture.has(key) for key in DROPOUTS]
+        in_attention, between = (architecture.has(key) for key in DROPOUTS)
         encoder, decoder = (
-            WhisperBlock(decoder, dropped[0], dropped[1]) for decoder in (False, True)
+            WhisperBlock(decoder, in_attention, between) for decoder in (False, True)
         )
         return cls(
             WhisperEncoder((encoder,), architecture.layers),

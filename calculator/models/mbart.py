@@ -15,7 +15,7 @@ from calculator.autograd.dtypes import FLOAT32, INT32, INT64
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET
 from calculator.autograd.sizes import at_least, size
-from calculator.layers.basic import Embedding, LayerNorm
+from calculator.layers.basic import Embedding
 from calculator.layers.layer import Buffer
 from calculator.models.bart import POSITIONS, Bart, BartStack, NormsBefore
 from calculator.models.widths import HIDDEN
@@ -25,13 +25,7 @@ from calculator.models.widths import HIDDEN
 class MBartStack(BartStack):
     """Words and positions, their norm, all layers and a norm."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.norm = LayerNorm(HIDDEN)
-
-    def ended(self, x: Tensor) -> Tensor:
-        """The stream after the last layer."""
-        return self.norm(x)
+    ends_with_norm = True
 
 
 class MBart(Bart):
@@ -47,7 +41,8 @@ class MarianStack(BartStack):
 
     listed_first: ClassVar[tuple[str, ...]] = ("fixed",)
 
-    def __post_init__(self) -> None:
+    def make_places(self) -> None:
+        """Make the table, which is not trained."""
         self.fixed = Parameter(
             (at_least(size("positions"), at_least(SEQUENCE, TARGET)), HIDDEN),
             trained=False,
@@ -79,13 +74,7 @@ class Marian(Bart):
 class PegasusStack(MarianStack):
     """Words and fixed positions, all layers and a norm."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.norm = LayerNorm(HIDDEN)
-
-    def ended(self, x: Tensor) -> Tensor:
-        """The stream after the last layer."""
-        return self.norm(x)
+    ends_with_norm = True
 
 
 class Pegasus(Bart):
@@ -106,9 +95,9 @@ class M2M100Stack(PegasusStack):
         """The stream before the first layer; FSDP casts what that reads to the weights' format."""
         return op.cast(super().start(embedded, places), embedded.dtype)
 
-    def __post_init__(self) -> None:
+    def make_places(self) -> None:
+        """Make the table, which no checkpoint has."""
         self.computed = Buffer((POSITIONS, HIDDEN), None)
-        self.norm = LayerNorm(HIDDEN)
 
     def placed(self, ids: Tensor, decoder: bool) -> Tensor:
         """A row for each token, as padding has none of its own."""

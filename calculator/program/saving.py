@@ -97,9 +97,10 @@ def compute_loss_in_chunks(kind: type[Model], plan: Plan) -> Piece:
         following = "pad(labels, (0, 1), value=-100)[:, 1:]"
         imports.append(("torch.nn.functional", "pad"))
     elif kind.has_target:
+        start = "config.pad_token_id, config.decoder_start_token_id"
         before = (
             "config = whole.config",
-            f"start = config.pad_token_id, {'config.decoder_start_token_id' * kind.has_start}",
+            f"start = {start if kind.has_start else '(config.pad_token_id,)'}",
             'inputs["decoder_input_ids"] = shift_tokens_right(labels, *start)',
         )
         module = f"transformers.models.{kind.shifted_by}.modeling_{kind.shifted_by}"

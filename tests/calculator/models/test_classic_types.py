@@ -106,7 +106,14 @@ def test_a_model_that_may_leave_layers_out_is_counted_with_all_and_says_so() -> 
     assert count_parameters(every, resolve(every, Plan())) == count_parameters(
         some, resolve(some, Plan())
     )
-    assert "left out at random" in some.note
+    assert some.note.startswith("All layers are counted")
+
+
+def test_a_whole_number_is_a_fraction_but_no_flag() -> None:
+    from_config({**CONFIGS["bart"], "encoder_layerdrop": 0}, "x")
+    for key, value in (("encoder_layerdrop", False), ("is_decoder", 0)):
+        with pytest.raises(InputError, match=key):
+            from_config({**CONFIGS["bart"], key: value}, "x")
 
 
 def test_the_function_between_two_products_is_the_configs() -> None:
