@@ -10,59 +10,28 @@ import training
 
 ROOT = Path(training.__file__).parent
 # Each room with those that it may import: what a room is built on stands above it.
-ROOMS: dict[str, set[str]] = {
-    "run": set(),
-    "shapes": set(),
-    "optimizer": {"run"},
-    "model": {"run", "shapes"},
-    "access": {"run"},
-    "sparse": {"access", "run"},
-    "pictures": {"model", "run", "shapes"},
-    "data": {"model", "pictures", "run", "shapes"},
-    "authority": {"access", "run"},
-    "records": {"access", "run"},
-    "network": {"access", "records", "run"},
-    "averaging": {"access", "model", "network", "optimizer", "records", "run"},
-    "volunteer": {
-        "access",
-        "averaging",
-        "data",
-        "model",
-        "network",
-        "optimizer",
-        "records",
-        "run",
-        "sparse",
-    },
-    "monitor": {
-        "access",
-        "authority",
-        "averaging",
-        "data",
-        "model",
-        "network",
-        "pictures",
-        "records",
-        "run",
-        "sparse",
+ROOMS = {
+    room: set(below.split())
+    for room, below in {
+        "run": "",
+        "shapes": "",
+        "optimizer": "run",
+        "model": "run shapes",
+        "access": "run",
+        "sparse": "access run",
+        "pictures": "model run shapes",
+        "data": "model pictures run shapes",
+        "authority": "access run",
+        "records": "access run",
+        "network": "access records run",
+        "averaging": "access model network optimizer records run",
+        "volunteer": "access averaging data model network optimizer records run sparse",
+        "monitor": "access authority averaging data model network pictures records run sparse "
         "volunteer",
-    },
-    "doctor": {"access", "data", "network", "optimizer", "run", "sparse", "volunteer"},
-    "rehearsal": {
-        "access",
-        "authority",
-        "averaging",
-        "data",
-        "model",
-        "monitor",
-        "network",
-        "pictures",
-        "records",
-        "run",
-        "shapes",
-        "sparse",
-        "volunteer",
-    },
+        "doctor": "access data network optimizer run sparse volunteer",
+        "rehearsal": "access authority averaging data model monitor network pictures records run "
+        "shapes sparse volunteer",
+    }.items()
 }
 
 

@@ -13,6 +13,22 @@ TARGET = 64
 START = 1000.0
 
 
+@pytest.fixture
+def tally() -> Tally:
+    return Tally(TARGET)
+
+
+def restarted(tally: Tally) -> Tally:
+    """The books as the monitor's next process reads them."""
+    again = Tally(TARGET, last_step=tally.last_step)
+    again.restore(json.loads(json.dumps(tally.state())))
+    return again
+
+
+def credited(tally: Tally) -> dict[str, int]:
+    return {c.name: c.samples for c in tally.contributors()}
+
+
 def step_report(step: int, samples: int = 32, loss: float = 4.0, **values: Any) -> StepReport:
     content = {"time": START + step, "mini_steps": 2, "bytes_sent": 100, "bytes_received": 50}
     content |= values
@@ -45,8 +61,7 @@ def look(tally: Tally, now: float, **reports: PeerReport) -> list[ProgressLine]:
     return list(tally.finished_lines(now))
 
 
-def test_a_step_is_the_sum_of_its_volunteers() -> None:
-    tally = Tally(TARGET)
+def test_a_step_is_the_sum_of_its_volunteers(tally: Tally) -> None:
     ours = report(1, [step_report(1, samples=48, loss=9.0, mini_steps=3)])
     theirs = report(1, [step_report(1, samples=16, loss=1.0, mini_steps=1)], name="bob")
     (line,) = look(tally, START + 2, a=ours, b=theirs)
@@ -57,8 +72,7 @@ def test_a_step_is_the_sum_of_its_volunteers() -> None:
     assert (line.bytes_sent, line.bytes_received) == (200, 100)
 
 
-def test_a_step_waits_for_those_who_train_but_not_for_ever() -> None:
-    tally = Tally(TARGET)
+def test_a_step_waits_for_those_who_train_but_not_for_ever(tally: Tally) -> None:
     behind = report(1, [step_report(1)], name="bob")
     assert [line.step for line in look(tally, START, a=report(1), b=behind)] == [1]
     now = START + 2
@@ -66,22 +80,19 @@ def test_a_step_waits_for_those_who_train_but_not_for_ever() -> None:
     assert [line.step for line in look(tally, now + SETTLING_SECONDS + 1)] == [2]
 
 
-def test_steps_that_a_look_missed_are_found_in_the_next_report() -> None:
-    tally = Tally(TARGET)
+def test_steps_that_a_look_missed_are_found_in_the_next_report(tally: Tally) -> None:
     look(tally, START, a=report(1))
     missed = [step_report(2), step_report(3), step_report(4)]
     assert [line.step for line in look(tally, START + 4, a=report(4, missed))] == [2, 3, 4]
 
 
-def test_samples_a_second_are_by_the_clock() -> None:
-    tally = Tally(TARGET)
+def test_samples_a_second_are_by_the_clock(tally: Tally) -> None:
     look(tally, START, a=report(1))
     (line,) = look(tally, START + 9, a=report(2, [step_report(2, samples=60, time=START + 5)]))
     assert line.samples_per_second == pytest.approx(60 / 4)
 
 
-def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late() -> None:
-    tally = Tally(TARGET)
+def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"))
     now = START + 3 + SETTLING_SECONDS
     look(tally, START + 2, a=report(2), b=report(1, name="bob"))
@@ -90,11 +101,10 @@ def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late() -> None:
     assert not tally.lacks_reports(1)
     look(tally, now + 5, a=report(2, time=now + 5), b=report(2, name="bob", time=now + 5))
     assert not tally.lacks_reports(2)
-    assert {one.name: one.samples for one in tally.contributors()} == {"alice": 64, "bob": 64}
+    assert credited(tally) == {"alice": 64, "bob": 64}
 
 
-def test_clocks_that_disagree_make_no_pace() -> None:
-    tally = Tally(TARGET)
+def test_clocks_that_disagree_make_no_pace(tally: Tally) -> None:
     look(tally, START, a=report(1))
     steps = [
         step_report(2, samples=60, time=START + 5),
@@ -106,8 +116,7 @@ def test_clocks_that_disagree_make_no_pace() -> None:
     assert lines[0].time == lines[1].time < lines[2].time
 
 
-def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for() -> None:
-    tally = Tally(TARGET)
+def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"))
     now = START + SILENCE_SECONDS + 3
     alive = report(2, time=now)
@@ -116,8 +125,7 @@ def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for() -> None:
     assert {c.name: c.state for c in tally.contributors()} == {"alice": "training", "bob": "left"}
 
 
-def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
-    tally = Tally(TARGET)
+def test_a_volunteer_who_comes_back_keeps_what_it_did(tally: Tally) -> None:
     look(tally, START, a=report(2, [step_report(1), step_report(2)]))
     again = report(3, session=START + 50, time=START + 60, samples=32, steps=1)
     look(tally, START + 60, a=again)
@@ -126,8 +134,9 @@ def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
 
 
 @pytest.mark.parametrize("session", [0.0, START + 11 * 86_400])
-def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float) -> None:
-    tally = Tally(TARGET)
+def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(
+    tally: Tally, session: float
+) -> None:
     for now in (0.0, 10.0, 20.0, 500.0, 510.0):  # away between 20 and 500
         look(tally, START + now, a=report(1, session=session, time=START + now))
     (contributor,) = tally.contributors()
@@ -135,8 +144,7 @@ def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float
     assert contributor.first_seen == "1970-01-01T00:16:40.000Z"
 
 
-def test_whoever_earned_nothing_is_forgotten_after_an_hour() -> None:
-    tally = Tally(TARGET)
+def test_whoever_earned_nothing_is_forgotten_after_an_hour(tally: Tally) -> None:
     nothing: dict[str, Any] = {"samples": 0, "steps": 0, "time": START, "state": "syncing"}
     idle = report(0, **nothing).model_copy(update={"recent": []})
     crowd = {f"{n:x}": idle for n in range(50)}
@@ -149,8 +157,7 @@ def test_whoever_earned_nothing_is_forgotten_after_an_hour() -> None:
     assert [one.name for one in tally.contributors()] == ["alice"]
 
 
-def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:
-    tally = Tally(TARGET)
+def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted(tally: Tally) -> None:
     look(tally, START, a=report(1))
     (line,) = look(tally, START + 2, a=report(2, [step_report(2)], samples=10**6, steps=500))
     assert line.rejected == 1
@@ -158,8 +165,7 @@ def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:
     assert (contributor.samples, contributor.steps) == (64, 2)
 
 
-def test_totals_that_shrink_are_refused() -> None:
-    tally = Tally(TARGET)
+def test_totals_that_shrink_are_refused(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1), c=report(1))
     shrunk = report(2, samples=0)
     (line,) = look(tally, START + 2, a=shrunk, b=report(2), c=report(2))[:1] or look(
@@ -184,12 +190,7 @@ def by_identity(**steps: StepReport) -> dict[str, PeerReport]:
     }
 
 
-def credited(tally: Tally) -> dict[str, int]:
-    return {c.name: c.samples for c in tally.contributors()}
-
-
-def test_a_claim_counts_as_far_as_the_others_saw_it() -> None:
-    tally = Tally(TARGET)
+def test_a_claim_counts_as_far_as_the_others_saw_it(tally: Tally) -> None:
     reports = by_identity(
         alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
         bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
@@ -200,8 +201,7 @@ def test_a_claim_counts_as_far_as_the_others_saw_it() -> None:
     assert (line.samples, line.rejected) == (56, 1)
 
 
-def test_a_liar_cannot_take_from_another_what_most_saw() -> None:
-    tally = Tally(TARGET)
+def test_a_liar_cannot_take_from_another_what_most_saw(tally: Tally) -> None:
     reports = by_identity(
         alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
         bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
@@ -212,8 +212,7 @@ def test_a_liar_cannot_take_from_another_what_most_saw() -> None:
     assert credited(tally) == {"alice": 32, "bob": 16, "carol": 16, "mallory": 8}
 
 
-def test_whoever_only_saw_the_group_confirms_membership_not_weight() -> None:
-    tally = Tally(TARGET)
+def test_whoever_only_saw_the_group_confirms_membership_not_weight(tally: Tally) -> None:
     reports = by_identity(
         alice=step_with_witnesses(1, 32, bob=None), bob=step_with_witnesses(1, 16, alice=None)
     )
@@ -221,8 +220,7 @@ def test_whoever_only_saw_the_group_confirms_membership_not_weight() -> None:
     assert (line.samples, line.rejected) == (48, 0)
 
 
-def test_whoever_was_not_in_the_averaging_is_not_counted() -> None:
-    tally = Tally(TARGET)
+def test_whoever_was_not_in_the_averaging_is_not_counted(tally: Tally) -> None:
     reports = by_identity(
         alice=step_with_witnesses(1, 32, bob=16.0),
         bob=step_with_witnesses(1, 16, alice=32.0),
@@ -233,8 +231,7 @@ def test_whoever_was_not_in_the_averaging_is_not_counted() -> None:
     assert (line.samples, line.rejected) == (48, 1)
 
 
-def test_a_report_shown_again_is_refused_once() -> None:
-    tally = Tally(TARGET)
+def test_a_report_shown_again_is_refused_once(tally: Tally) -> None:
     old, new = report(1), report(2)
     look(tally, START, a=old)
     look(tally, START + 2, a=new)
@@ -244,16 +241,14 @@ def test_a_report_shown_again_is_refused_once() -> None:
     assert tally.contributors()[0].samples == 64
 
 
-def test_a_step_is_not_counted_again_in_a_new_session() -> None:
-    tally = Tally(TARGET)
+def test_a_step_is_not_counted_again_in_a_new_session(tally: Tally) -> None:
     look(tally, START, a=report(1))
     again = report(1, session=START + 50, time=START + 51)
     look(tally, START + 51, a=again)
     assert tally.contributors()[0].samples == 32
 
 
-def test_a_late_report_is_checked_like_one_in_time() -> None:
-    tally = Tally(TARGET)
+def test_a_late_report_is_checked_like_one_in_time(tally: Tally) -> None:
     alice = step_with_witnesses(1, 32, bob=16.0)
     bob = step_with_witnesses(1, 64, alice=32.0)
     look(tally, START, **by_identity(alice=alice))
@@ -262,8 +257,7 @@ def test_a_late_report_is_checked_like_one_in_time() -> None:
     assert [one.bytes_received for one in tally.contributors()] == [50, 50]
 
 
-def test_steps_made_while_the_monitor_was_down_are_counted_as_told() -> None:
-    tally = Tally(TARGET)
+def test_steps_made_while_the_monitor_was_down_are_counted_as_told(tally: Tally) -> None:
     look(tally, START, a=report(1))
     recent = [step_report(step) for step in range(13, 21)]
     look(tally, START + 20, a=report(20, recent))
@@ -271,8 +265,7 @@ def test_steps_made_while_the_monitor_was_down_are_counted_as_told() -> None:
     assert tally.refused == 0
 
 
-def test_the_lines_and_the_leaderboard_agree() -> None:
-    tally = Tally(TARGET)
+def test_the_lines_and_the_leaderboard_agree(tally: Tally) -> None:
     lines = []
     for step in (1, 2, 3):
         recent = [step_report(number) for number in range(1, step + 1)]
@@ -283,8 +276,7 @@ def test_the_lines_and_the_leaderboard_agree() -> None:
     assert sum(line.bytes_received for line in lines) == sum(c.bytes_received or 0 for c in people)
 
 
-def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
-    tally = Tally(TARGET)
+def test_a_step_from_far_in_the_future_does_not_stop_the_books(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
     liar = report(2, [step_report(10**9)], name="carol")
     (line,) = look(tally, START + 2, a=report(2), b=report(2, name="bob"), c=liar)[:1] or look(
@@ -294,23 +286,19 @@ def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
     assert line.rejected == 1
 
 
-def test_a_restart_continues_the_books() -> None:
-    tally = Tally(TARGET)
+def test_a_restart_continues_the_books(tally: Tally) -> None:
     look(tally, START, a=report(1))
-    again = Tally(TARGET, last_step=tally.last_step)
-    again.restore(json.loads(json.dumps(tally.state())))
+    again = restarted(tally)
     (line,) = look(again, START + 2, a=report(2))
     assert line.step == 2
     assert again.contributors() == [replace(again.contributors()[0], samples=64)]
     assert again.count(PeerState.TRAINING) == 1
 
 
-def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
-    tally = Tally(TARGET)
+def test_a_restart_loses_no_step_that_waited_for_the_slow(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"))
     assert look(tally, START + 2, a=report(2), b=report(1, name="bob")) == []  # bob is slow
-    again = Tally(TARGET, last_step=tally.last_step)
-    again.restore(json.loads(json.dumps(tally.state())))
+    again = restarted(tally)
     ours, theirs = ([step_report(2), step_report(3)] for _ in range(2))
     later = report(3, theirs, name="bob", time=START + 3.5)
     lines = look(again, START + 4, a=report(3, ours), b=later)
@@ -319,21 +307,18 @@ def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
     assert [one.bytes_sent for one in again.contributors()] == [300, 300], "none counts twice"
 
 
-def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart() -> None:
-    tally = Tally(TARGET)
+def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"))
     claim = step_report(2, 3 * TARGET)
     too_much = report(2, [claim], samples=32 + claim.samples)
     assert look(tally, START + 2, a=too_much, b=report(1, name="bob")) == []  # bob is slow
-    again = Tally(TARGET, last_step=tally.last_step)
-    again.restore(json.loads(json.dumps(tally.state())))
+    again = restarted(tally)
     later = too_much.model_copy(update={"time": START + 3.5})
     look(again, START + 4, a=later, b=report(2, name="bob"))
     assert {one.id: one.samples for one in again.contributors()} == {"a": 32, "b": 64}
 
 
-def test_a_claim_from_the_future_is_taken_back_once() -> None:
-    tally = Tally(TARGET)
+def test_a_claim_from_the_future_is_taken_back_once(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
     far = step_report(10**9, TARGET)
     for number in (2, 3):
@@ -342,23 +327,20 @@ def test_a_claim_from_the_future_is_taken_back_once() -> None:
     assert {one.id: one.samples for one in tally.contributors()}["c"] == 32
 
 
-def test_steps_that_each_made_alone_earn_nothing() -> None:
-    tally = Tally(TARGET)
+def test_steps_that_each_made_alone_earn_nothing(tally: Tally) -> None:
     tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
     (line,) = tally.finished_lines(START)
     assert line.samples == 0
     assert {one.samples for one in tally.contributors()} == {0}
 
 
-def test_the_only_volunteer_of_a_run_is_credited() -> None:
-    tally = Tally(TARGET)
+def test_the_only_volunteer_of_a_run_is_credited(tally: Tally) -> None:
     tally.observe({"a": report(1)}, START)
     (line,) = tally.finished_lines(START)
     assert line.samples == 32
 
 
-def test_a_helper_is_a_witness_and_earns_nothing() -> None:
-    tally = Tally(TARGET)
+def test_a_helper_is_a_witness_and_earns_nothing(tally: Tally) -> None:
     steps = by_identity(
         alice=step_with_witnesses(1, 48),
         bob=step_with_witnesses(1, 40),
@@ -370,8 +352,7 @@ def test_a_helper_is_a_witness_and_earns_nothing() -> None:
     (line,) = tally.finished_lines(START)
     assert line.samples == 48 + 16
     assert line.training == 2
-    credited = {one.name: one.samples for one in tally.contributors()}
-    assert credited == {"alice": 48, "bob": 16, "carol": 0}
+    assert credited(tally) == {"alice": 48, "bob": 16, "carol": 0}
 
 
 def trained(reached: int, now: float, **liar: Any) -> dict[str, PeerReport]:
@@ -397,8 +378,9 @@ def watch(tally: Tally, reached: int, **liar: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("ahead", [1, 4, 8])
-def test_a_step_that_one_claims_ahead_of_the_others_is_not_written(ahead: int) -> None:
-    tally = Tally(TARGET)
+def test_a_step_that_one_claims_ahead_of_the_others_is_not_written(
+    tally: Tally, ahead: int
+) -> None:
     assert [watch(tally, step) for step in (1, 2, 3)] == [[1], [2], [3]]
     claim = {"step": 4 + ahead, "recent": [step_report(4 + ahead, 2 * TARGET)], "samples": 128}
     written = [watch(tally, step, **claim) for step in range(4, 15)]
@@ -406,8 +388,7 @@ def test_a_step_that_one_claims_ahead_of_the_others_is_not_written(ahead: int) -
     assert credited(tally) == {"alice": 32 * 14, "bob": 32 * 14, "mallory": 0}
 
 
-def test_a_claim_counts_once_somebody_confirms_it_late() -> None:
-    tally = Tally(TARGET)
+def test_a_claim_counts_once_somebody_confirms_it_late(tally: Tally) -> None:
     assert [watch(tally, step) for step in (1, 2, 3)] == [[1], [2], [3]]
     now = START + 80
     both = trained(4, now)
@@ -420,8 +401,7 @@ def test_a_claim_counts_once_somebody_confirms_it_late() -> None:
     assert [one.steps for one in tally.contributors()] == [4, 4]
 
 
-def test_who_is_left_alone_by_the_others_is_credited() -> None:
-    tally = Tally(TARGET)
+def test_who_is_left_alone_by_the_others_is_credited(tally: Tally) -> None:
     assert watch(tally, 1) == [1]
     now = START + 20 + SILENCE_SECONDS - 5
     alone = report(2, [step_report(2)], time=now)
@@ -430,8 +410,7 @@ def test_who_is_left_alone_by_the_others_is_credited() -> None:
     assert line.samples == 32
 
 
-def test_claims_for_steps_of_long_ago_earn_nothing() -> None:
-    tally = Tally(TARGET)
+def test_claims_for_steps_of_long_ago_earn_nothing(tally: Tally) -> None:
     for step in range(1, 61):
         assert watch(tally, step) == [step]
     for number, first in enumerate((1, 9, 17)):
@@ -441,8 +420,7 @@ def test_claims_for_steps_of_long_ago_earn_nothing() -> None:
     assert credited(tally)["mallory"] == 0
 
 
-def test_one_who_tells_of_later_steps_does_not_make_others_unseen() -> None:
-    tally = Tally(TARGET)
+def test_one_who_tells_of_later_steps_does_not_make_others_unseen(tally: Tally) -> None:
     for step in range(1, 20):
         claim = {"step": step + 6, "recent": [step_report(step + 6)], "samples": 7 * 32 * step}
         watch(tally, step, **claim)
@@ -450,8 +428,7 @@ def test_one_who_tells_of_later_steps_does_not_make_others_unseen() -> None:
     assert credited(tally)["mallory"] <= 7 * 32  # the newest claims, not written yet
 
 
-def test_a_newcomer_made_no_steps_before_it_came() -> None:
-    tally = Tally(TARGET)
+def test_a_newcomer_made_no_steps_before_it_came(tally: Tally) -> None:
     assert watch(tally, 1) == [1]
     watch(tally, 50)  # the monitor was away
     assert (tally.unseen, credited(tally)) == (48, {"alice": 32 * 50, "bob": 32 * 50})
@@ -459,8 +436,7 @@ def test_a_newcomer_made_no_steps_before_it_came() -> None:
     assert credited(tally)["mallory"] == 0
 
 
-def test_one_who_is_far_ahead_does_not_end_a_run() -> None:
-    tally = Tally(TARGET)
+def test_one_who_is_far_ahead_does_not_end_a_run(tally: Tally) -> None:
     far: dict[str, Any] = {
         "step": 10**6,
         "recent": [step_report(10**6, 2 * TARGET)],
@@ -484,9 +460,8 @@ def pairs(step: int, *met: tuple[str, str]) -> dict[str, PeerReport]:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_groups_that_trained_apart_are_said_on_the_page(is_late: bool) -> None:
+def test_groups_that_trained_apart_are_said_on_the_page(tally: Tally, is_late: bool) -> None:
     """Also where one half could not reach the monitor, and tells of it later."""
-    tally = Tally(TARGET)
     ours, theirs = ("alice", "bob"), ("carol", "mallory")
     look(tally, START + 2, **pairs(2, ours) if is_late else pairs(2, ours, theirs))
     if is_late:
@@ -495,8 +470,8 @@ def test_groups_that_trained_apart_are_said_on_the_page(is_late: bool) -> None:
     assert "in step 2, volunteers trained in groups" in tally.describe_partition()
 
 
-def test_more_volunteers_than_a_group_holds_are_not_said_to_train_apart() -> None:
-    tally, names = Tally(TARGET), [f"{number:012x}" for number in range(LARGEST + 2)]
+def test_more_volunteers_than_a_group_holds_are_not_said_to_train_apart(tally: Tally) -> None:
+    names = [f"{number:012x}" for number in range(LARGEST + 2)]
     told = {}
     for number, own in enumerate(names):
         other = names[number ^ 1]  # in pairs
@@ -507,8 +482,7 @@ def test_more_volunteers_than_a_group_holds_are_not_said_to_train_apart() -> Non
     assert tally.describe_partition() == ""
 
 
-def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group() -> None:
-    tally = Tally(TARGET)
+def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group(tally: Tally) -> None:
     told = pairs(1, ("alice", "bob")) | pairs(1, ("carol", "mallory"))
     told[IDS["bob"]].recent[0].seen = [
         Witness.model_construct(contributor=IDS["carol"], weight=None)

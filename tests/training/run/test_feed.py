@@ -4,11 +4,21 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from templates.pieces.recorded_run import LIVE, first_run
 from training.run.feed import ATOM, MOST_CHECKPOINTS
 from training.run.live import CheckpointEntry, LiveFolder, RunCard
 
 CARD = RunCard("a run", "A <run> & more", "tiny", {}, 100, {}, "2026-01-01T00:00:00.000Z", "join")
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> LiveFolder:
+    """The folder of a run that has started."""
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    return live
 
 
 def entry(step: int, loss: float | None = 1.5) -> CheckpointEntry:
@@ -27,23 +37,19 @@ def texts(root: ElementTree.Element, path: str) -> list[str]:
     return [str(found.text) for found in root.findall(path, {"": ATOM})]
 
 
-def test_start_checkpoints_and_end_are_in_the_feed_newest_first(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_start_checkpoints_and_end_are_in_the_feed_newest_first(live: LiveFolder) -> None:
     live.write_checkpoints([entry(1), entry(1_000, None)])
     live.finish("2026-01-02T00:00:00.000Z")
-    root = read(tmp_path)
+    root = read(live.path)
     steps = ["Checkpoint at step 1,000", "Checkpoint at step 1, loss 1.500"]
     assert texts(root, "entry/title") == ["Finished", *steps, "Started"]
     assert texts(root, "title") == [CARD.title]
     assert texts(root, "updated") == ["2026-01-02T00:00:00.000Z"]
 
 
-def test_a_feed_and_its_entries_have_what_atom_asks_for(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_feed_and_its_entries_have_what_atom_asks_for(live: LiveFolder) -> None:
     live.write_checkpoints([entry(step) for step in range(1, 4)])
-    root = read(tmp_path)
+    root = read(live.path)
     assert root.tag == f"{{{ATOM}}}feed"
     for part in (root, *root.findall("entry", {"": ATOM})):
         for name in ("id", "title", "updated"):
@@ -55,20 +61,16 @@ def test_a_feed_and_its_entries_have_what_atom_asks_for(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_an_entry_keeps_its_name_when_others_come(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_an_entry_keeps_its_name_when_others_come(live: LiveFolder) -> None:
     live.write_checkpoints([entry(1)])
-    before = texts(read(tmp_path), "entry/id")
+    before = texts(read(live.path), "entry/id")
     live.write_checkpoints([entry(1), entry(2)])
-    assert texts(read(tmp_path), "entry/id")[1:] == before
+    assert texts(read(live.path), "entry/id")[1:] == before
 
 
-def test_a_long_run_lists_its_newest_checkpoints(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_long_run_lists_its_newest_checkpoints(live: LiveFolder) -> None:
     live.write_checkpoints([entry(step) for step in range(1, 200)])
-    titles = texts(read(tmp_path), "entry/title")
+    titles = texts(read(live.path), "entry/title")
     assert len(titles) == MOST_CHECKPOINTS + 1
     assert "step 199," in titles[0]
 

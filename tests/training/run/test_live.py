@@ -33,6 +33,14 @@ LINE = ProgressLine(
 CARD = RunCard("run", "A run", "tiny", {"layers": 3}, 100, {"total_steps": 10}, "2026", "join")
 
 
+@pytest.fixture
+def live(tmp_path: Path) -> LiveFolder:
+    """The folder of a run that has started."""
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    return live
+
+
 def test_a_line_has_exactly_the_fields_of_the_contract(tmp_path: Path) -> None:
     LiveFolder(tmp_path).append(LINE)
     assert list(json.loads((tmp_path / "progress.jsonl").read_text())) == [
@@ -62,14 +70,12 @@ def test_a_new_process_continues_after_the_last_step(tmp_path: Path) -> None:
     assert LiveFolder(tmp_path).last_step() == 7
 
 
-def test_a_restart_keeps_the_time_of_the_start_and_the_end_is_noted(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_restart_keeps_the_time_of_the_start_and_the_end_is_noted(live: LiveFolder) -> None:
     live.start(replace(CARD, start="2027", title="Another title"))
-    card = json.loads((tmp_path / "run.json").read_text())
+    card = json.loads((live.path / "run.json").read_text())
     assert (card["start"], card["title"], card["finished"]) == ("2026", "Another title", None)
     live.finish("2028")
-    assert json.loads((tmp_path / "run.json").read_text())["finished"] == "2028"
+    assert json.loads((live.path / "run.json").read_text())["finished"] == "2028"
 
 
 def test_contributors_come_back_as_written(tmp_path: Path) -> None:
@@ -104,20 +110,16 @@ def grow(live: LiveFolder, size: int) -> None:
         live.append(replace(LINE, step=step))
 
 
-def test_a_short_run_has_no_compressed_files(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_short_run_has_no_compressed_files(live: LiveFolder) -> None:
     live.append(LINE)
     live.write_peers([])
     live.finish("2027")
     assert compressed(live) == []
-    assert list(tmp_path.glob("*.gz")) == []
+    assert list(live.path.glob("*.gz")) == []
 
 
-def test_a_long_run_has_its_first_steps_compressed_and_at_its_end_all(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
-    plain, twin = tmp_path / "progress.jsonl", tmp_path / "progress.jsonl.gz"
+def test_a_long_run_has_its_first_steps_compressed_and_at_its_end_all(live: LiveFolder) -> None:
+    plain, twin = live.path / "progress.jsonl", live.path / "progress.jsonl.gz"
     grow(live, SMALLEST_BYTES)
     assert compressed(live) == ["progress.jsonl"]
     first = gzip.decompress(twin.read_bytes())
@@ -128,34 +130,28 @@ def test_a_long_run_has_its_first_steps_compressed_and_at_its_end_all(tmp_path: 
     assert gzip.decompress(twin.read_bytes()) == plain.read_bytes()
 
 
-def test_a_twin_is_a_single_member_since_browsers_take_no_second_one(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_twin_is_a_single_member_since_browsers_take_no_second_one(live: LiveFolder) -> None:
     grow(live, 2 * SMALLEST_BYTES + 1000)
     reader = zlib.decompressobj(wbits=31)
-    assert len(reader.decompress((tmp_path / "progress.jsonl.gz").read_bytes())) > SMALLEST_BYTES
+    assert len(reader.decompress((live.path / "progress.jsonl.gz").read_bytes())) > SMALLEST_BYTES
     assert reader.eof
     assert reader.unused_data == b""
 
 
-def test_a_restarted_monitor_compresses_what_an_earlier_one_left(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_restarted_monitor_compresses_what_an_earlier_one_left(live: LiveFolder) -> None:
     grow(live, SMALLEST_BYTES)
-    (tmp_path / "progress.jsonl.gz").unlink()
-    live = LiveFolder(tmp_path)
+    (live.path / "progress.jsonl.gz").unlink()
+    live = LiveFolder(live.path)
     live.start(CARD)
     assert compressed(live) == ["progress.jsonl"]
-    twin = gzip.decompress((tmp_path / "progress.jsonl.gz").read_bytes())
-    assert twin == (tmp_path / "progress.jsonl").read_bytes()
+    twin = gzip.decompress((live.path / "progress.jsonl.gz").read_bytes())
+    assert twin == (live.path / "progress.jsonl").read_bytes()
 
 
-def test_a_long_list_of_contributors_is_compressed_at_each_change(tmp_path: Path) -> None:
-    live = LiveFolder(tmp_path)
-    live.start(CARD)
+def test_a_long_list_of_contributors_is_compressed_at_each_change(live: LiveFolder) -> None:
     who = Contributor("id", "alice", 64, 10.5, timestamp(0), timestamp(1), "training", 2)
     for length in (1000, 900, 1):
         live.write_peers([who] * length)
-        twin = gzip.decompress((tmp_path / "peers.json.gz").read_bytes())
-        assert twin == (tmp_path / "peers.json").read_bytes()
+        twin = gzip.decompress((live.path / "peers.json.gz").read_bytes())
+        assert twin == (live.path / "peers.json").read_bytes()
     assert compressed(live) == ["peers.json"]

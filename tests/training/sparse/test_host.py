@@ -1,8 +1,11 @@
 """training/sparse/host: what a host takes, when it closes a round, what it keeps."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,6 +29,8 @@ from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
 from training.sparse.report import Report
 
+Start = Callable[..., Host]
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -33,8 +38,24 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def host(tmp_path: Path, identities: list[str], clock: Clock) -> Host:
-    return make_host(tmp_path, identities[0], clock=clock)
+def start(tmp_path: Path, identities: list[str], clock: Clock) -> Start:
+    """Starts a host in the same folder each time."""
+    return partial(make_host, tmp_path, identities[0], clock=clock)
+
+
+@pytest.fixture
+def host(start: Start) -> Host:
+    return start()
+
+
+def take_payloads(host: Host, *keys: RSAPrivateKey, **options: Any) -> None:
+    for key in keys:
+        host.take_payload(make_payload(host.swarm, host.state, key, **options), b"")
+
+
+def take_reports(host: Host, *keys: RSAPrivateKey, **options: Any) -> None:
+    for key in keys:
+        host.take_report(make_report(key, **options), b"")
 
 
 def files_in(folder: Path) -> int:
@@ -47,13 +68,12 @@ def text_of(key: RSAPrivateKey) -> str:
 
 
 def test_a_round_closes_at_once_when_nobody_is_missing(
-    host: Host, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+    host: Host, keys: list[RSAPrivateKey], identities: list[str]
 ) -> None:
-    for key in keys[1:3]:
-        host.take_report(make_report(key), b"")
-    host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
+    take_reports(host, *keys[1:3])
+    take_payloads(host, keys[1])
     assert host.close_if_due(keys[0]) is None  # the other one is heard training
-    host.take_payload(make_payload(host.swarm, host.state, keys[2], samples=32), b"")
+    take_payloads(host, keys[2], samples=32)
     closed = host.close_if_due(keys[0])
     assert closed is not None
     assert [(one.peer, one.samples) for one in closed.taken] == [
@@ -71,54 +91,46 @@ def test_a_round_closes_at_once_when_nobody_is_missing(
 def test_a_missing_volunteer_is_waited_for_through_the_grace_period(
     host: Host, keys: list[RSAPrivateKey], clock: Clock
 ) -> None:
-    for key in keys[1:4]:
-        host.take_report(make_report(key), b"")
-    for key in keys[1:3]:
-        host.take_payload(make_payload(host.swarm, host.state, key), b"")
+    take_reports(host, *keys[1:4])
+    take_payloads(host, *keys[1:3])
     assert host.close_if_due(keys[0]) is None
     clock.now = SETTINGS.grace
     assert host.close_if_due(keys[0]) is not None
     # It gave the last round nothing and is silent now, so this one does not wait for it.
-    for key in keys[1:3]:
-        host.take_payload(make_payload(host.swarm, host.state, key), b"")
+    take_payloads(host, *keys[1:3])
     assert host.close_if_due(keys[0]) is not None
 
 
 def test_whoever_says_goodbye_is_not_waited_for(host: Host, keys: list[RSAPrivateKey]) -> None:
-    for key in keys[1:3]:
-        host.take_report(make_report(key), b"")
-    host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
-    host.take_report(make_report(keys[2], state="left"), b"")
+    take_reports(host, *keys[1:3])
+    take_payloads(host, keys[1])
+    take_reports(host, keys[2], state="left")
     assert host.close_if_due(keys[0]) is not None
 
 
 def test_whoever_crashed_is_waited_for_until_it_is_silent(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+    start: Start, keys: list[RSAPrivateKey], clock: Clock
 ) -> None:
     """Missing for the second time, it would hold the round up to its longest time."""
     settings = replace(SETTINGS, grace=1.0, longest=10 * audience.SILENT_SECONDS)
-    host = make_host(tmp_path, identities[0], settings=settings, clock=clock)
+    host = start(settings=settings)
 
     def make_round(members: list[RSAPrivateKey], crashed: list[RSAPrivateKey]) -> None:
-        for key in members:
-            host.take_payload(make_payload(host.swarm, host.state, key), b"")
-            host.take_report(make_report(key), b"")
-        for key in crashed:
-            host.take_report(make_report(key), b"")
+        take_payloads(host, *members)
+        take_reports(host, *members)
+        take_reports(host, *crashed)
         assert (host.close_if_due(keys[0]) is None) is bool(crashed)
 
     make_round(keys[1:4], [])
     make_round(keys[1:3], keys[3:4])
     clock.now += 1.0  # the grace period: it is missing for the first time
     assert host.close_if_due(keys[0]) is not None
-    for key in keys[1:3]:
-        host.take_payload(make_payload(host.swarm, host.state, key), b"")
-    host.take_report(make_report(keys[3]), b"")
+    take_payloads(host, *keys[1:3])
+    take_reports(host, keys[3])
     crashed_at = clock.now
     while host.close_if_due(keys[0]) is None:
         clock.now += 1.0
-        for key in keys[1:3]:
-            host.take_report(make_report(key), b"")
+        take_reports(host, *keys[1:3])
     assert clock.now - crashed_at == audience.SILENT_SECONDS
 
 
@@ -135,7 +147,7 @@ def test_a_volunteer_has_one_update_in_a_round_and_can_repeat_it(
     content = make_payload(host.swarm, host.state, keys[1])
     assert host.take_payload(content, b"") == host.take_payload(content, b"")
     with pytest.raises(NotTakenError, match="one in this round already"):
-        host.take_payload(make_payload(host.swarm, host.state, keys[1], samples=99), b"")
+        take_payloads(host, keys[1], samples=99)
     assert files_in(tmp_path) == 1
     assert host.refused == 1
 
@@ -180,7 +192,7 @@ def test_whoever_was_heard_to_train_since_a_round_opened_is_in_it() -> None:
 def test_whoever_is_silent_is_not_present(
     host: Host, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
 ) -> None:
-    host.take_report(make_report(keys[1]), b"")
+    take_reports(host, keys[1])
     assert host.present() == {identities[1]}
     told = host.describe()
     assert told.pop("time") == pytest.approx(time.time(), abs=60.0)
@@ -193,40 +205,39 @@ def test_a_crowd_of_keys_closes_the_door_to_nobody(
     host: Host, keys: list[RSAPrivateKey], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audience, "MOST_REPORTS", 2)
-    for key in keys[1:]:
-        host.take_report(make_report(key), b"")
+    take_reports(host, *keys[1:])
     assert len(host.reports()) == 2
     clock.now = 3700.0
-    host.take_report(make_report(keys[0]), b"")
+    take_reports(host, keys[0])
     assert len(host.reports()) == 1, "whoever is silent for an hour is forgotten"
 
 
 def test_a_banned_peer_gives_nothing(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+    start: Start, keys: list[RSAPrivateKey], identities: list[str]
 ) -> None:
     banned = {identities[1]}
-    host = make_host(tmp_path, identities[0], clock=clock, is_banned=banned.__contains__)
+    host = start(is_banned=banned.__contains__)
     with pytest.raises(NotTakenError, match="banned"):
-        host.take_report(make_report(keys[1]), b"")
+        take_reports(host, keys[1])
     with pytest.raises(NotTakenError, match="banned from the run"):
-        host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
-    host.take_payload(make_payload(host.swarm, host.state, keys[2]), b"")
+        take_payloads(host, keys[1])
+    take_payloads(host, keys[2])
 
 
 def test_a_finished_run_takes_goodbyes_only(host: Host, keys: list[RSAPrivateKey]) -> None:
     host.finish()
     with pytest.raises(NotTakenError, match="the run is over"):
-        host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
-    host.take_report(make_report(keys[1], state="left"), b"")
+        take_payloads(host, keys[1])
+    take_reports(host, keys[1], state="left")
     assert host.close_if_due(keys[0]) is None
 
 
 def test_a_host_started_again_has_the_updates_of_the_open_round(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+    start: Start, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
 ) -> None:
-    before = make_host(tmp_path, identities[0], clock=clock)
-    before.take_payload(make_payload(before.swarm, before.state, keys[1]), b"")
-    after = make_host(tmp_path, identities[0], clock=clock)
+    before = start()
+    take_payloads(before, keys[1])
+    after = start()
     assert after.close_if_due(keys[0]) is None  # others may be on their way
     clock.now = SETTINGS.longest
     closed = after.close_if_due(keys[0])
@@ -235,7 +246,7 @@ def test_a_host_started_again_has_the_updates_of_the_open_round(
 
 
 def test_in_a_run_with_an_authority_uploads_need_the_uploaders_own_grant(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+    start: Start, tmp_path: Path, keys: list[RSAPrivateKey]
 ) -> None:
     authority = Ed25519PrivateKey.generate()
     public = grants.public_key_text(authority)
@@ -245,7 +256,7 @@ def test_in_a_run_with_an_authority_uploads_need_the_uploaders_own_grant(
 
     membership = Membership(tmp_path, RUN, text_of(keys[0]))
     membership.write(Admission(grants.parse(grant(keys[0])), public))
-    host = make_host(tmp_path, identities[0], membership=membership, clock=clock)
+    host = start(membership=membership)
     content = make_payload(host.swarm, host.state, keys[1])
     foreign = Ed25519PrivateKey.generate()
     forged = grants.issue(foreign, RUN, "someone", text_of(keys[1]), 2**33).to_bytes()

@@ -5,8 +5,9 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,10 @@ class Run:
         for peer in self.peers:
             assert peer.follow() == 1
 
+    def make_rounds(self, count: int) -> None:
+        for _ in range(count):
+            self.make_round()
+
     def loss(self, after: int = ROUNDS) -> float:
         found = losses(-1, [*self.before, self.host.state.weights][after])
         return sum(found) / len(found)
@@ -116,6 +121,19 @@ def make_run(
     return Run(host, peers, keys[0], [])
 
 
+Begin = Callable[..., Run]
+
+
+@pytest.fixture
+def begin(tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]) -> Begin:
+    return partial(make_run, tmp_path, keys, identities)
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge(losses)
+
+
 def left_out(run: Run, identity: str) -> int:
     return sum(identity in closed.left_out for closed in run.closed)
 
@@ -126,8 +144,7 @@ def honest(
 ) -> Run:
     """A run of honest peers, judged."""
     run = make_run(tmp_path_factory.mktemp("honest"), keys, identities, judge=Judge(losses))
-    for _ in range(ROUNDS):
-        run.make_round()
+    run.make_rounds(ROUNDS)
     return run
 
 
@@ -171,53 +188,45 @@ def test_a_bad_peer_is_left_out_and_the_others_are_not(
 
 
 def test_what_a_bad_peer_gets_through_does_no_harm(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run
+    begin: Begin, identities: list[str], honest: Run
 ) -> None:
-    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"], Judge(losses))
-    for _ in range(ROUNDS):
-        run.make_round()
+    run = begin(ATTACKS["times -10"], Judge(losses))
+    run.make_rounds(ROUNDS)
     assert left_out(run, identities[0]) >= 0.7 * ROUNDS
     assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
     assert run.loss() < 1.15 * honest.loss()
 
 
 def test_an_update_that_helps_and_is_far_too_long_is_shortened(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run
+    begin: Begin, identities: list[str], honest: Run
 ) -> None:
     """Ten times an honest one counts like four: it is in the way, and training goes on."""
-    run = make_run(tmp_path, keys, identities, ATTACKS["times 10"], Judge(losses))
-    for _ in range(ROUNDS):
-        run.make_round()
+    run = begin(ATTACKS["times 10"], Judge(losses))
+    run.make_rounds(ROUNDS)
     assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
     assert run.loss() < 1.6 * honest.loss()
 
 
 @pytest.mark.parametrize("attack", ABSURD)
 def test_what_is_absurdly_long_is_refused_by_its_norm_or_left_out(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run, attack: str
+    begin: Begin, identities: list[str], honest: Run, attack: str
 ) -> None:
-    run = make_run(tmp_path, keys, identities, ABSURD[attack], Judge(losses))
-    for _ in range(FEW):
-        run.make_round()
+    run = begin(ABSURD[attack], Judge(losses))
+    run.make_rounds(FEW)
     assert run.refused > 0
     assert run.refused + left_out(run, identities[0]) == FEW
     assert sum(left_out(run, identity) for identity in identities[1:]) <= 1
     assert run.loss(FEW) < 1.15 * honest.loss(FEW)
 
 
-def test_without_a_judge_the_same_attack_does_harm(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run
-) -> None:
-    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"])
-    for _ in range(FEW):
-        run.make_round()
+def test_without_a_judge_the_same_attack_does_harm(begin: Begin, honest: Run) -> None:
+    run = begin(ATTACKS["times -10"])
+    run.make_rounds(FEW)
     assert run.loss(FEW) > 1.5 * honest.loss(FEW)
 
 
-def test_everybody_follows_a_list_that_leaves_one_out(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
-    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"], Judge(losses))
+def test_everybody_follows_a_list_that_leaves_one_out(begin: Begin, identities: list[str]) -> None:
+    run = begin(ATTACKS["times -10"], Judge(losses))
     run.make_round()
     assert set(run.closed[0].left_out) == {identities[0]}
     assert "raises the loss by" in run.closed[0].left_out[identities[0]]
@@ -229,10 +238,8 @@ def test_everybody_follows_a_list_that_leaves_one_out(
     assert run.host.refused == 1
 
 
-def test_a_round_of_bad_updates_alone_changes_nothing(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
-    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"], Judge(losses), count=1)
+def test_a_round_of_bad_updates_alone_changes_nothing(begin: Begin) -> None:
+    run = begin(ATTACKS["times -10"], Judge(losses), count=1)
     before = run.host.state.weights.clone()
     run.make_round()
     assert run.closed[0].taken == ()
@@ -241,17 +248,15 @@ def test_a_round_of_bad_updates_alone_changes_nothing(
     assert run.peers[0].state.digest() == run.host.state.digest()
 
 
-def test_a_round_does_not_close_before_its_updates_are_judged(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
-    run = make_run(tmp_path, keys, identities, judge=Judge(losses), count=2)
+def test_a_round_does_not_close_before_its_updates_are_judged(begin: Begin) -> None:
+    run = begin(judge=Judge(losses), count=2)
     ticks = itertools.count()
     for peer in run.peers:
         peer.learn(STEPS, clock=lambda: next(ticks))
         run.host.take_payload(peer._content, b"")
-    assert run.host.close_if_due(keys[0]) is None
+    assert run.host.close_if_due(run.key) is None
     run.host.judge_updates()
-    assert run.host.close_if_due(keys[0]) is not None
+    assert run.host.close_if_due(run.key) is not None
 
 
 def test_an_effect_is_the_mean_change_and_the_variance_of_that_mean() -> None:
@@ -260,31 +265,27 @@ def test_an_effect_is_the_mean_change_and_the_variance_of_that_mean() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_makes_the_loss_not_finite_is_left_out_and_forgotten(bad: float) -> None:
-    judge = Judge(losses)
+def test_what_makes_the_loss_not_finite_is_left_out_and_forgotten(judge: Judge, bad: float) -> None:
     effect = Effect.of([1.0, 1.0], [1.0, bad], torch.zeros(1))
     assert judge.weigh({"a": (effect, 1)}) == {"a": "the loss with it is not finite"}
     assert judge.weigh({"a": (Effect(-1.0, 0.01), 1)}) == {}
 
 
-def test_small_harm_adds_up_over_rounds() -> None:
+def test_small_harm_adds_up_over_rounds(judge: Judge) -> None:
     """2 standard deviations a round: of the fifth record Z = 2 (1 - 0.9^5) / (1 - 0.9) / 1.9."""
-    judge = Judge(losses)
     found = [judge.weigh({"a": (Effect(2e-3, 1e-6), 10)}) for _ in range(10)]
     assert found[0] == {}
     assert found[-1] == {"a": "its updates raise the loss"}
 
 
-def test_credit_of_the_past_does_not_cover_a_blow() -> None:
-    judge = Judge(losses)
+def test_credit_of_the_past_does_not_cover_a_blow(judge: Judge) -> None:
     for _ in range(50):
         judge.weigh({"a": (Effect(-1.0, 1e-6), 10)})
     assert judge.weigh({"a": (Effect(0.5, (0.5 / HARMFUL_NOW) ** 2 * 0.9), 10)}) != {}
 
 
-def test_gain_is_compared_for_the_samples_that_are_claimed() -> None:
+def test_gain_is_compared_for_the_samples_that_are_claimed(judge: Judge) -> None:
     """The slow one gains a tenth with a tenth of the samples; the idle one claims as many."""
-    judge = Judge(losses)
 
     def weigh() -> dict[str, str]:
         usual = (Effect(-1e-2, 1e-6), 100)
@@ -296,8 +297,7 @@ def test_gain_is_compared_for_the_samples_that_are_claimed() -> None:
     assert found[FIRST_ROUNDS] == {"idle": "its updates have hardly any effect on the loss"}
 
 
-def test_nobody_is_idle_where_nobody_gains() -> None:
-    judge = Judge(losses)
+def test_nobody_is_idle_where_nobody_gains(judge: Judge) -> None:
     for _ in range(20):
         flat = {name: (Effect(gain, 1e-6), 10) for name, gain in [("a", -1e-5), ("b", 0.0)]}
         assert judge.weigh(flat) == {}
@@ -359,8 +359,7 @@ def test_a_judge_started_again_knows_the_records(tmp_path: Path) -> None:
     assert after.weigh({"a": (Effect(2e-3, 1e-6), 10)}) == {"a": "its updates raise the loss"}
 
 
-def test_what_is_foreseen_is_what_is_weighed_and_nothing_is_noted() -> None:
-    judge = Judge(losses)
+def test_what_is_foreseen_is_what_is_weighed_and_nothing_is_noted(judge: Judge) -> None:
     effects = {"a": (Effect(2e-3, 1e-6), 10), "b": (Effect(1.0, 1e-6), 10)}
     for _ in range(20):
         assert judge.foresee(effects) == judge.foresee(effects)
@@ -381,8 +380,7 @@ def test_newcomers_and_whoever_was_left_out_are_always_measured() -> None:
     assert all(judge.must_measure("a") for _ in range(100))
 
 
-def test_an_update_that_is_not_measured_counts_as_its_peers_record_says() -> None:
-    judge = Judge(losses)
+def test_an_update_that_is_not_measured_counts_as_its_peers_record_says(judge: Judge) -> None:
     for _ in range(10):
         judge.weigh({"good": (Effect(-1.0, 1e-6), 10), "bad": (Effect(2e-3, 1e-6), 10)})
     trusted = judge.trust(NOTHING, 3)
