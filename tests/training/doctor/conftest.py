@@ -1,11 +1,12 @@
 """A setup that is fine, to be made worse."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from training.doctor.findings import Finding, Verdict
 from training.doctor.setup import Setup
 from training.run.runfile import RunFile
 
@@ -21,3 +22,14 @@ def make_setup(tmp_path: Path) -> MakeSetup:
         return Setup(run_file, **{"folder": tmp_path / "volunteer", "host": "127.0.0.1", **fields})
 
     return make
+
+
+def expect(
+    findings: Iterable[Finding], verdict: Verdict, cause: str = "", fix: str = ""
+) -> Finding:
+    """The only finding, which has a verdict, and words in its cause and its fix."""
+    (finding,) = findings
+    assert finding.verdict is verdict
+    assert cause in finding.cause
+    assert fix in finding.fix
+    return finding

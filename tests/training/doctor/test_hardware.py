@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.training.doctor.conftest import MakeSetup
+from tests.training.doctor.conftest import MakeSetup, expect
 from training.doctor import hardware
 from training.doctor.findings import Verdict
 from training.network.connection import alone_in
@@ -20,19 +20,15 @@ def test_a_folder_that_cannot_be_written_is_a_problem(
     make_setup: MakeSetup, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    (finding,) = hardware.look_at_folder(make_setup(folder=tmp_path / "file" / "volunteer"))
-    assert finding.verdict is Verdict.PROBLEM
-    assert "--folder" in finding.fix
+    setup = make_setup(folder=tmp_path / "file" / "volunteer")
+    expect(hardware.look_at_folder(setup), Verdict.PROBLEM, fix="--folder")
 
 
 def test_a_folder_in_use_is_told(make_setup: MakeSetup) -> None:
     setup = make_setup()
     with alone_in(setup.folder):
-        (finding,) = hardware.look_at_folder(setup)
-        assert finding.verdict is Verdict.WARNING
-        assert "already running" in finding.cause
-    (finding,) = hardware.look_at_folder(setup)
-    assert finding.verdict is Verdict.FINE
+        expect(hardware.look_at_folder(setup), Verdict.WARNING, cause="already running")
+    expect(hardware.look_at_folder(setup), Verdict.FINE)
 
 
 def test_looking_at_a_folder_does_not_take_it(make_setup: MakeSetup) -> None:
@@ -52,8 +48,7 @@ def test_the_disk_must_hold_two_backups_and_a_checkpoint(
     for free, verdict in ((needed, Verdict.FINE), (needed - 1, Verdict.PROBLEM)):
         usage = SimpleNamespace(free=free)
         monkeypatch.setattr(shutil, "disk_usage", lambda _path, usage=usage: usage)
-        (finding,) = hardware.look_at_disk(setup)
-        assert finding.verdict is verdict
+        expect(hardware.look_at_disk(setup), verdict)
 
 
 def test_memory_is_judged_as_join_does(
@@ -63,13 +58,10 @@ def test_memory_is_judged_as_join_does(
     setup = make_setup(run={"recipe": "paper"})
     one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
-    (finding,) = hardware.look_at_memory(setup)
-    assert finding.verdict is Verdict.FINE
+    finding = expect(hardware.look_at_memory(setup), Verdict.FINE)
     assert finding.cause.startswith("a step on 1 sequence at once needs ")
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one - 1)
-    (finding,) = hardware.look_at_memory(setup)
-    assert finding.verdict is Verdict.PROBLEM
-    assert "must be" in finding.cause
+    expect(hardware.look_at_memory(setup), Verdict.PROBLEM, cause="must be")
 
 
 def test_a_micro_batch_that_does_not_fit_is_a_problem(
@@ -78,11 +70,9 @@ def test_a_micro_batch_that_does_not_fit_is_a_problem(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
-    (finding,) = hardware.look_at_memory(make_setup(run={"recipe": "paper"}, micro_batch=2))
-    assert finding.verdict is Verdict.PROBLEM
-    assert "--micro-batch" in finding.fix
-    (finding,) = hardware.look_at_memory(make_setup(micro_batch=0))
-    assert finding.verdict is Verdict.PROBLEM
+    setup = make_setup(run={"recipe": "paper"}, micro_batch=2)
+    expect(hardware.look_at_memory(setup), Verdict.PROBLEM, fix="--micro-batch")
+    expect(hardware.look_at_memory(make_setup(micro_batch=0)), Verdict.PROBLEM)
 
 
 def test_with_a_gpu_main_memory_must_hold_the_optimizer(
@@ -112,8 +102,7 @@ def test_a_gpu_that_pytorch_was_not_built_for_is_a_problem(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", None)
-    (finding,) = hardware.look_at_gpu(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
+    finding = expect(hardware.look_at_gpu(make_setup()), Verdict.PROBLEM)
     assert finding.cause.endswith("without CUDA, but there is a GPU: Tesla T4 with driver 550.54")
 
 
@@ -127,8 +116,7 @@ def test_a_gpu_is_tried_and_its_missing_units_are_told(
     capability = {"now": (7, 5)}
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability["now"])
     monkeypatch.setattr(torch, "ones", lambda size, device: real(size))
-    (finding,) = hardware.look_at_gpu(make_setup())
-    assert finding.verdict is Verdict.FINE
+    finding = expect(hardware.look_at_gpu(make_setup()), Verdict.FINE)
     assert finding.cause.startswith("Tesla T4, PyTorch for CUDA ")
     assert finding.cause.endswith(
         "computes in float16 with loss scaling, because it has no bfloat16 units"
@@ -141,9 +129,11 @@ def test_a_gpu_is_tried_and_its_missing_units_are_told(
         raise RuntimeError("CUDA error: no kernel image is available\nfor execution")
 
     monkeypatch.setattr(torch, "ones", fail)
-    (finding,) = hardware.look_at_gpu(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
-    assert "(CUDA error: no kernel image is available)" in finding.cause
+    expect(
+        hardware.look_at_gpu(make_setup()),
+        Verdict.PROBLEM,
+        cause="(CUDA error: no kernel image is available)",
+    )
 
 
 @pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found' >&2; exit 6"])
@@ -153,15 +143,13 @@ def test_a_machine_without_a_gpu_computes_on_the_processor(
     make_smi(tmp_path, script)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    (finding,) = hardware.look_at_gpu(make_setup())
-    assert finding.verdict is Verdict.FINE
+    expect(hardware.look_at_gpu(make_setup()), Verdict.FINE)
 
 
 def test_bitsandbytes_is_tried_not_only_imported(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (finding,) = hardware.look_at_eight_bits(make_setup())
-    assert finding.verdict is Verdict.FINE
+    expect(hardware.look_at_eight_bits(make_setup()), Verdict.FINE)
 
     def fail(*_arguments: object, **_options: object) -> None:
         raise RuntimeError(
@@ -170,15 +158,11 @@ def test_bitsandbytes_is_tried_not_only_imported(
         )
 
     monkeypatch.setattr(lamb, "quantise", fail)
-    (finding,) = hardware.look_at_eight_bits(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
-    assert "libcudart.so.13" in finding.cause
+    expect(hardware.look_at_eight_bits(make_setup()), Verdict.PROBLEM, cause="libcudart.so.13")
 
 
 def test_wrong_eight_bit_values_are_a_problem(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lamb, "dequantise", lambda tensor, **_: torch.zeros(len(tensor.codes)))
-    (finding,) = hardware.look_at_eight_bits(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
-    assert "errors of up to 1" in finding.cause
+    expect(hardware.look_at_eight_bits(make_setup()), Verdict.PROBLEM, cause="errors of up to 1")

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import HfApi
 
 from tests.training.answering import Answering, on_any_port, served
-from tests.training.doctor.conftest import MakeSetup
+from tests.training.doctor.conftest import MakeSetup, expect
 from training.data.shards import ShardInfo, shard_path, write_shard
 from training.doctor import services
 from training.doctor.findings import Verdict
@@ -33,8 +33,7 @@ def web() -> Iterator[str]:
 
 
 def test_live_data_that_answers_is_fine(make_setup: MakeSetup, web: str) -> None:
-    (finding,) = services.look_at_live(make_setup(run={"live": f"{web}/live"}))
-    assert finding.verdict is Verdict.FINE
+    expect(services.look_at_live(make_setup(run={"live": f"{web}/live"})), Verdict.FINE)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +48,8 @@ def test_live_data_of_another_run_or_time_is_told(
     make_setup: MakeSetup, web: str, monkeypatch: pytest.MonkeyPatch, card: Any, words: str
 ) -> None:
     monkeypatch.setattr(Web, "card", card)
-    (finding,) = services.look_at_live(make_setup(run={"live": f"{web}/live"}))
-    assert finding.verdict is Verdict.WARNING
-    assert words in finding.cause
+    setup = make_setup(run={"live": f"{web}/live"})
+    expect(services.look_at_live(setup), Verdict.WARNING, cause=words)
 
 
 def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web: str) -> None:
@@ -66,26 +64,21 @@ def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web:
 
 
 def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
-    (finding,) = services.look_at_data(make_setup(run={"recipe": "paper"}))
-    assert finding.verdict is Verdict.PROBLEM
-    assert "names a data set" in finding.cause
+    setup = make_setup(run={"recipe": "paper"})
+    expect(services.look_at_data(setup), Verdict.PROBLEM, cause="names a data set")
 
 
 def test_a_folder_must_hold_shards_that_the_model_knows(
     make_setup: MakeSetup, tmp_path: Path
 ) -> None:
     setup = make_setup(run={"data": str(tmp_path)})
-    (finding,) = services.look_at_data(setup)
-    assert finding.verdict is Verdict.PROBLEM
-    assert "there are no shards in" in finding.cause
+    expect(services.look_at_data(setup), Verdict.PROBLEM, cause="there are no shards in")
     known = TINY.model.image_vocabulary_size
     for size, verdict in ((known, Verdict.FINE), (known + 1, Verdict.PROBLEM)):
         write_shard(shard_path(tmp_path, 0), [], ShardInfo(0, 0, 0, 0, "shapes", 32, size))
-        (finding,) = services.look_at_data(setup)
-        assert finding.verdict is verdict
+        expect(services.look_at_data(setup), verdict)
     shard_path(tmp_path, 0).write_bytes(b"no shard")
-    (finding,) = services.look_at_data(setup)
-    assert finding.verdict is Verdict.PROBLEM
+    expect(services.look_at_data(setup), Verdict.PROBLEM)
 
 
 @pytest.fixture
@@ -103,9 +96,8 @@ def _set_endpoint(api: HfApi, endpoint: str) -> None:
 
 
 def test_a_data_set_that_does_not_exist_is_a_problem(make_setup: MakeSetup, hub: str) -> None:
-    (finding,) = services.look_at_data(make_setup(run={"data": "someone/nothing"}))
-    assert finding.verdict is Verdict.PROBLEM
-    assert "someone/nothing" in finding.cause
+    setup = make_setup(run={"data": "someone/nothing"})
+    expect(services.look_at_data(setup), Verdict.PROBLEM, cause="someone/nothing")
 
 
 def test_a_hub_that_does_not_answer_may_come_back(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.doctor.conftest import MakeSetup
+from tests.training.doctor.conftest import MakeSetup, expect
 from tools.console import ROOT
 from training.doctor import software
 from training.doctor.findings import Verdict
@@ -48,12 +48,9 @@ def test_differences_warn_and_what_is_missing_is_a_problem(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(software, "read_pins", lambda: ["numpy<1.0"])
-    (finding,) = software.look_at_packages(make_setup())
-    assert finding.verdict is Verdict.WARNING
-    assert "[training]" in finding.fix
+    expect(software.look_at_packages(make_setup()), Verdict.WARNING, fix="[training]")
     monkeypatch.setattr(software, "read_pins", lambda: ["no-such-thing==1.0"])
-    (finding,) = software.look_at_packages(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
+    expect(software.look_at_packages(make_setup()), Verdict.PROBLEM)
 
 
 def test_a_package_that_does_not_import_is_a_problem(
@@ -64,8 +61,7 @@ def test_a_package_that_does_not_import_is_a_problem(
             raise OSError("libcudart.so.13: cannot open shared object file\nand more")
 
     monkeypatch.setattr("training.doctor.setup.import_module", fail)
-    (finding,) = software.look_at_packages(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
+    finding = expect(software.look_at_packages(make_setup()), Verdict.PROBLEM)
     assert finding.cause.endswith(
         "bitsandbytes does not import (OSError: libcudart.so.13: cannot open shared object file)"
     )
@@ -86,9 +82,7 @@ def test_without_any_package_the_doctor_says_which_are_missing(tmp_path: Path) -
 
 def test_windows_is_told_of_wsl(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Windows")
-    (finding,) = software.look_at_system(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
-    assert "wsl --install" in finding.fix
+    expect(software.look_at_system(make_setup()), Verdict.PROBLEM, fix="wsl --install")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +93,7 @@ def test_a_mac_needs_apple_silicon(
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    (finding,) = software.look_at_system(make_setup())
-    assert finding.verdict is verdict
+    expect(software.look_at_system(make_setup()), verdict)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +137,7 @@ def test_python_is_judged_by_what_is_tested(
     verdict: Verdict,
 ) -> None:
     monkeypatch.setattr(software, "TESTED_PYTHONS", tested)
-    (finding,) = software.look_at_python(make_setup())
-    assert finding.verdict is verdict
+    expect(software.look_at_python(make_setup()), verdict)
 
 
 def test_the_tested_pythons_are_those_of_the_workflow() -> None:
@@ -175,8 +167,7 @@ def test_a_limit_that_stays_low_is_told(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "raise_open_files", lambda: (256, 600))
-    (finding,) = software.look_at_open_files(make_setup())
-    assert finding.verdict is Verdict.WARNING
+    finding = expect(software.look_at_open_files(make_setup()), Verdict.WARNING)
     assert finding.cause.startswith("at most 600")
 
 
