@@ -1,8 +1,6 @@
-import importlib
 import json
 import pickle
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator.catalog import MODELS
 from calculator.config_file import read_config
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -19,13 +16,9 @@ from calculator.hf_config import from_config
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.resolution import resolve
+from tests.calculator.real import elements, libraries, oracle, real_model
 
-CLASSES = {
-    "bert": "BertForMaskedLM",
-    "t5": "T5ForConditionalGeneration",
-    "gpt2": "GPT2LMHeadModel",
-    "gptj": "GPTJForCausalLM",
-}
+OLD = ("bert", "t5", "gpt2", "gptj")
 # two of each: small, and with every size a prime or otherwise unlike the others
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {
@@ -74,35 +67,12 @@ def parameters(config: dict[str, Any]) -> int:
     return count_parameters(architecture, resolve(architecture, Plan()))
 
 
-@pytest.mark.skipif(
-    not (find_spec("torch") and find_spec("transformers")),
-    reason="the real classes are in torch and transformers, which the calculator does without",
-)
+@oracle
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
 def test_parameters_are_those_of_the_real_class(name: str) -> None:
-    transformers = importlib.import_module("transformers")
-    torch = importlib.import_module("torch")
     config = dict(CONFIGS[name])
-    kind = config.pop("model_type")
-    with torch.device("meta"):
-        model = getattr(transformers, CLASSES[kind])(
-            transformers.AutoConfig.for_model(kind, **config)
-        )
-    assert parameters(CONFIGS[name]) == sum(item.numel() for item in model.parameters())
-
-
-@pytest.mark.parametrize(
-    ("kind", "model"),
-    [("bert", "bert-base"), ("t5", "t5-small"), ("gpt2", "gpt2-s"), ("gptj", "gpt-j-6b")],
-)
-def test_an_empty_config_is_the_librarys_default_model(kind: str, model: str) -> None:
-    assert parameters({"model_type": kind}) == parameters_of(model)
-
-
-def parameters_of(model: str) -> int:
-    return count_parameters(MODELS[model], resolve(MODELS[model], Plan()))
+    real = real_model(config.pop("model_type"), **config)
+    assert parameters(CONFIGS[name]) == elements(real)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
@@ -170,12 +140,10 @@ def test_dropouts_that_cannot_be_counted_as_one_are_refused_by_name(
         assert caught.value.field == name
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
-@pytest.mark.parametrize("kind", CLASSES)
+@oracle
+@pytest.mark.parametrize("kind", OLD)
 def test_every_key_that_the_real_class_declares_is_known_and_may_be_null(kind: str) -> None:
-    transformers = importlib.import_module("transformers")
+    _, transformers = libraries()
     written = transformers.AutoConfig.for_model(kind).to_dict()
     assert from_config(written, "here") == from_config({"model_type": kind}, "here")
     for key in written.keys() - {"model_type", "rotary_dim"}:
@@ -183,12 +151,10 @@ def test_every_key_that_the_real_class_declares_is_known_and_may_be_null(kind: s
         assert empty == from_config({"model_type": kind}, "here")
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", CLASSES)
+@oracle
+@pytest.mark.parametrize("kind", OLD)
 def test_the_other_name_of_a_key_means_the_same(kind: str) -> None:
-    transformers = importlib.import_module("transformers")
+    _, transformers = libraries()
     names = type(transformers.AutoConfig.for_model(kind)).attribute_map
     for other, key in names.items():
         size = 32 if "head" in other else 1536

@@ -1,8 +1,6 @@
 """Published checkpoints, held against transformers' own classes on the meta device."""
 
-import importlib
 import random
-from importlib.util import find_spec
 
 import pytest
 
@@ -12,49 +10,17 @@ from calculator.errors import InputError
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.resolution import resolve
-
-# what people train of a type, where it is not the class of a causal language model
-CLASSES = {
-    "bart": "BartForConditionalGeneration",
-    "bert": "BertForMaskedLM",
-    "deberta-v2": "DebertaV2ForMaskedLM",
-    "distilbert": "DistilBertForMaskedLM",
-    "m2m_100": "M2M100ForConditionalGeneration",
-    "marian": "MarianMTModel",
-    "mbart": "MBartForConditionalGeneration",
-    "modernbert": "ModernBertForMaskedLM",
-    "mt5": "MT5ForConditionalGeneration",
-    "pegasus": "PegasusForConditionalGeneration",
-    "roberta": "RobertaForMaskedLM",
-    "t5": "T5ForConditionalGeneration",
-    "vit": "ViTForImageClassification",
-    "whisper": "WhisperForConditionalGeneration",
-    "xlm-roberta": "XLMRobertaForMaskedLM",
-}
+from tests.calculator.real import elements, oracle, real_model
 
 
-def real_parameters(checkpoint: Checkpoint) -> int:
-    """Elements in the real class's weights, which take no memory on the meta device."""
-    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
-    values = transformers.AutoConfig.for_model(checkpoint.kind, **checkpoint.config)
-    with torch.device("meta"):
-        if checkpoint.kind in CLASSES:
-            model = getattr(transformers, CLASSES[checkpoint.kind])(values)
-        else:
-            model = transformers.AutoModelForCausalLM.from_config(values)
-    return sum(item.numel() for item in model.parameters())
-
-
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@oracle
 def test_the_parameters_are_those_of_the_real_class() -> None:
     # one of each type, as all of it are counted by the same code: see the test below
     draw = random.Random(35)
     every = sorted(CHECKPOINTS.values(), key=lambda checkpoint: checkpoint.name)
     draw.shuffle(every)
     for checkpoint in {each.kind: each for each in every}.values():
-        assert real_parameters(checkpoint) == checkpoint.parameters, checkpoint.name
+        assert elements(real_model(checkpoint.kind, **checkpoint.config)) == checkpoint.parameters
 
 
 def counted() -> list[Checkpoint]:

@@ -1,9 +1,7 @@
 """Causal language models since Llama: what they read, refuse and count."""
 
-import importlib
 import json
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,15 @@ import pytest
 
 from calculator.errors import InputError
 from calculator.hf_config import from_config
-from calculator.models.decoder import FULL, SLIDING, Decoder, in_turn
+from calculator.models.decoder import FULL, SLIDING, in_turn
 from calculator.models.registry import TYPES
-from calculator.parameters import buffer_bytes, count_parameters
+from calculator.parameters import count_parameters
 from calculator.peaks.prepare import prepare
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from tests.calculator.plans import attention_kernels
+from tests.calculator.real import elements, libraries, oracle
 
-KINDS = [name for name, kind in TYPES.items() if issubclass(kind, Decoder)]
 SMALL: dict[str, Any] = {
     "hidden_size": 96,
     "num_attention_heads": 6,
@@ -27,34 +25,6 @@ SMALL: dict[str, Any] = {
     "intermediate_size": 200,
     "num_hidden_layers": 8,
 }
-# what a class has no default for, or one that PyTorch's products of experts do not take, or heads
-# of which no even number of channels is turned
-NO_DEFAULT = {
-    "deepseek_v2": {"num_experts_per_tok": 6, "moe_intermediate_size": 1408},
-    "glm4_moe": {"head_dim": 128},
-    "hunyuan_v1_dense": {"head_dim": 128},
-}
-
-
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_config_of_defaults_has_the_parameters_and_buffers_of_the_real_class(kind: str) -> None:
-    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
-    config = {"num_hidden_layers": 2, **NO_DEFAULT.get(kind, {})}
-    with torch.device("meta"):
-        real = getattr(transformers, TYPES[kind].counted)(
-            transformers.AutoConfig.for_model(kind, **config)
-        )
-    counted = from_config({"model_type": kind, **config}, kind)
-    plan = resolve(counted, Plan())
-    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
-    blocks = sum(-(-item.nbytes // 512) * 512 for item in real.buffers())
-    assert buffer_bytes(counted, plan) == blocks
-    assert plan.tied_embeddings == real.config.tie_word_embeddings
-    assert counted.sequence_length == real.config.max_position_embeddings
-    assert plan.sequence_length == min(2048, counted.sequence_length)
 
 
 def kernels(length: int, **config: Any) -> set[str]:
@@ -109,14 +79,12 @@ def test_of_a_model_of_pictures_and_text_the_text_model_is_counted(
     assert replace(model, note=alone.note) == alone
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@oracle
 @pytest.mark.parametrize(("kind", "inner", "top"), LARGER)
 def test_the_class_of_the_text_model_reads_the_same_of_a_larger_models_configuration(
     kind: str, inner: str, top: dict[str, object], tmp_path: Path
 ) -> None:
-    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
+    torch, transformers = libraries()
     config = larger(kind, inner, top)
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     real_class = getattr(transformers, TYPES[inner].counted)
@@ -124,7 +92,7 @@ def test_the_class_of_the_text_model_reads_the_same_of_a_larger_models_configura
         real = real_class(real_class.config_class.from_pretrained(tmp_path))
     counted = from_config(config, "m")
     plan = resolve(counted, Plan())
-    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
+    assert count_parameters(counted, plan) == elements(real)
     assert plan.tied_embeddings == real.config.tie_word_embeddings
 
 
@@ -189,11 +157,9 @@ def test_packed_weights_are_counted_whole_with_a_note_on_what_training_does(
     assert replace(found, note="") == replace(from_config(config, "q"), note="")
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
-@pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@oracle
 def test_a_type_with_the_layers_of_another_has_as_many_parameters() -> None:
-    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
+    torch, transformers = libraries()
     small = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
     camembert = {"model_type": "camembert", **small, "intermediate_size": 96, "vocab_size": 99}
     with torch.device("meta"):
@@ -203,10 +169,10 @@ def test_a_type_with_the_layers_of_another_has_as_many_parameters() -> None:
         inner = transformers.Qwen3VLTextModel(text)
     counted = from_config(camembert, "c")
     plan = resolve(counted, Plan())
-    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
+    assert count_parameters(counted, plan) == elements(real)
     counted = from_config({"model_type": "qwen3_vl_text", **SMALL}, "q")
     plan = resolve(counted, Plan(tied_embeddings=True))
-    assert count_parameters(counted, plan) == sum(item.numel() for item in inner.parameters())
+    assert count_parameters(counted, plan) == elements(inner)
 
 
 def test_whisper_has_no_target_longer_than_its_positions() -> None:

@@ -1,0 +1,33 @@
+"""Every type's defaults, held against those of transformers' own class."""
+
+import pytest
+
+from calculator.hf_config import can_read, from_config
+from calculator.models.decoder import Decoder
+from calculator.models.registry import TYPES
+from calculator.parameters import buffer_bytes, count_parameters
+from calculator.plan import Plan
+from calculator.resolution import resolve
+from tests.calculator.models.test_any_config import NEEDED
+from tests.calculator.real import elements, oracle, real_model
+
+# heads of which no even number of channels is turned are no default
+GIVEN = {**NEEDED, "hunyuan_v1_dense": {"head_dim": 128}}
+TWO_STACKS = ("t5", "mt5")  # whose number of layers is that of one
+
+
+@oracle
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if can_read(kind)])
+def test_a_config_of_defaults_has_the_parameters_and_buffers_of_the_real_class(kind: str) -> None:
+    few = {} if kind in TWO_STACKS else {"num_hidden_layers": 2}
+    config = {**few, **GIVEN.get(kind, {})}
+    real = real_model(kind, **config)
+    counted = from_config({"model_type": kind, **config}, kind)
+    plan = resolve(counted, Plan())
+    assert count_parameters(counted, plan) == elements(real)
+    blocks = sum(-(-item.nbytes // 512) * 512 for item in real.buffers())
+    assert buffer_bytes(counted, plan) == blocks
+    assert plan.tied_embeddings == getattr(real.config, "tie_word_embeddings", True)
+    if issubclass(TYPES[kind], Decoder):
+        assert counted.sequence_length == real.config.max_position_embeddings
+        assert plan.sequence_length == min(2048, counted.sequence_length)
