@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-import torch
-
 with warnings.catch_warnings():  # the library's own
     warnings.simplefilter("ignore")
     from hivemind.utils.crypto import RSAPrivateKey
@@ -16,13 +14,12 @@ from training.data import streaming
 from training.monitor.monitor import MonitorOptions
 from training.monitor.rounds import RoundsMonitor
 from training.network.connection import Endpoint
-from training.run.recipes import TINY_SPARSE
+from training.run.recipes import RECIPES, Recipe
 from training.run.runfile import RunFile
 from training.run.status import StatusBoard
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer
 
-ROUND_SECONDS = 0.1  # of local steps: a batch or two
 # What a visitor with the browser's own tools can do: turn each sign of an update, the higher bit of
 # each value, between the moment when it was encoded and the one when it is summed and signed.
 LIE = """([bytes, first, end]) => {
@@ -46,10 +43,14 @@ class Run:
     """A monitor and volunteers, each in a thread, as long as the context lasts.
 
     Args:
+        recipe: with local steps, on captioned shapes.
         names: of the Python volunteers.
+        seconds: of local steps in a round; by default the recipe's.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, recipe: Recipe, names: Sequence[str], seconds: float | None = None
+    ) -> None:
         with warnings.catch_warnings():  # its own, which would end a volunteer's thread
             warnings.simplefilter("ignore")
             import diffusers  # noqa: F401
@@ -57,13 +58,11 @@ class Run:
         self.folder, self.names = folder, names
         self.stop = threading.Event()
         self.threads: list[threading.Thread] = []
-        self._values = {
-            "name": "our-run",
-            "recipe": TINY_SPARSE.name,
-            "changes": {"sparse": {"seconds": ROUND_SECONDS}},
-            "steps": 10_000,
-            "data": str(streaming.prepare(TINY_SPARSE)),
-        }
+        (name,) = [name for name, known in RECIPES.items() if known == recipe]
+        self.data = str(streaming.prepare(recipe))
+        self._values = {"name": "our-run", "recipe": name, "steps": 10_000, "data": self.data}
+        if seconds is not None:
+            self._values["changes"] = {"sparse": {"seconds": seconds}}
         options = MonitorOptions(
             source="run.toml",
             folder=folder / "monitor",
@@ -73,9 +72,7 @@ class Run:
         self.monitor = RoundsMonitor(RunFile(**self._values), options, RSAPrivateKey())  # type: ignore[arg-type]
 
     def __enter__(self) -> Self:
-        """Start all threads, in which PyTorch starts no more."""
-        self._torch_threads = torch.get_num_threads()
-        torch.set_num_threads(1)
+        """Start all threads."""
         self._start(self._host)
         for name in self.names:
             self._start(self._volunteer, self.folder / name)
@@ -86,7 +83,6 @@ class Run:
         self.stop.set()
         for thread in self.threads:
             thread.join()
-        torch.set_num_threads(self._torch_threads)
         self.monitor.close()
 
     def identities(self, name: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.running_run import LIE, Run
@@ -13,10 +14,12 @@ from tests.browser.visits import Visitor
 from tests.browser.written_run import LiveServer, WrittenRun
 from tests.training.processes import wait_for
 from training.run.live import PeerState
+from training.run.recipes import TINY_SPARSE
 
 pytestmark = pytest.mark.browser
 
 
+ROUND_SECONDS = 0.1  # of local steps: a batch or two
 ROUNDS = 2  # of each tab
 PHONE = {"width": 390, "height": 844}  # on which no chart is in sight
 
@@ -24,8 +27,11 @@ PHONE = {"width": 390, "height": 844}  # on which no chart is in sight
 @pytest.fixture
 def run(site: Path, tmp_path: Path) -> Iterator[Run]:
     assert site
-    with Run(tmp_path, ["alice", "bob"]) as made:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # in each of the run's own threads
+    with Run(tmp_path, TINY_SPARSE, ["alice", "bob"], ROUND_SECONDS) as made:
         yield made
+    torch.set_num_threads(before)
 
 
 def box_of(page: Page) -> Locator:
