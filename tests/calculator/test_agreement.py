@@ -68,15 +68,6 @@ def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
 
 
 @every_state
-def test_what_the_page_calls_the_largest_fits_and_one_more_does_not(params: dict[str, str]) -> None:
-    for option, largest in advised(params)["largest"].items():
-        for value in (largest, largest + 1):
-            if value:
-                state = ask("answer", {**params, option: str(value)})["verdict"]["state"]
-                assert (state == "fits") is (value == largest)
-
-
-@every_state
 def test_each_way_needs_what_the_page_then_says(params: dict[str, str]) -> None:
     for way in advised(params)["ways"]:
         if way["query"] is not None:

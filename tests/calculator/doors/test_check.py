@@ -134,7 +134,11 @@ def test_the_patch_makes_the_file_fit(
     assert len(str(change["patch"]).splitlines()) < 40  # other lines and comments stay
 
 
-def test_what_is_not_counted_decides_what_can_be_said(tmp_path: Path, capsys: Captured) -> None:
+def test_what_is_not_counted_decides_what_can_be_said(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a status needs no change that would make it fit
+    monkeypatch.setattr("calculator.doors.answer.repairs_in_steps", lambda *_: iter(()))
     text = (FILES / "trl.yaml").read_text("utf-8")
     file = tmp_path / "run.yaml"
     for key, small, large in (

@@ -10,6 +10,7 @@ import pytest
 
 from tests.training.processes import wait_for
 from training.run import status, supervisor
+from training.run.patience import processor_seconds
 from training.run.supervisor import Worker, supervise
 
 PATIENCE = 60.0
@@ -93,20 +94,30 @@ def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
 def test_a_start_that_computes_does_not_hang_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "START_SECONDS", 1.0)
     monkeypatch.setattr(supervisor, "WORK_SECONDS", 0.02)
-    busy, idle = tmp_path / "busy", tmp_path / "idle"
-    workers = [python(busy, "while True: pass"), python(idle, "import time; time.sleep(600)")]
-    for worker in workers:
+    busy = python(tmp_path / "busy", "while True: pass")
+    idle = python(tmp_path / "idle", "import time; time.sleep(600)")
+
+    def hangs_later(worker: Worker) -> bool:
+        """True if it hangs when the time of a start has passed since it was last looked at."""
+        assert worker._silence is not None
+        worker._silence._since -= supervisor.START_SECONDS + 1
+        return worker.hangs
+
+    def has_computed() -> bool:
+        assert busy.process is not None
+        assert busy._silence is not None
+        return processor_seconds(busy.process.pid) - busy._silence._seen > supervisor.WORK_SECONDS
+
+    for worker in (busy, idle):
         worker.start()
     try:
-        wait_for("the idle one to hang", lambda: [worker.hangs for worker in workers][1])
-        deadline = time.monotonic() + 1.3
-        while time.monotonic() < deadline:
-            assert not workers[0].hangs
-            time.sleep(0.05)
+        wait_for("the idle one to hang", lambda: hangs_later(idle))
+        for _ in range(3):
+            wait_for("the busy one to compute", has_computed)
+            assert not hangs_later(busy)
     finally:
-        for worker in workers:
+        for worker in (busy, idle):
             worker.kill()
 
 

@@ -37,6 +37,7 @@ from training.sparse.shared import SharedState, load
 from training.sparse.store import FolderStore
 
 ROUNDS = 40
+SOME = 20  # of them, after which it is seen whether training goes on
 FEW = 12  # rounds, after which it is seen whether a blow counts
 STEPS = 4  # local ones of a round
 NOTHING = Update(torch.tensor([], dtype=torch.int64), torch.tensor([]), 0.0)
@@ -191,10 +192,10 @@ def test_what_a_bad_peer_gets_through_does_no_harm(
     begin: Begin, identities: list[str], honest: Run
 ) -> None:
     run = begin(ATTACKS["times -10"], Judge(losses))
-    run.make_rounds(ROUNDS)
-    assert left_out(run, identities[0]) >= 0.7 * ROUNDS
-    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
-    assert run.loss() < 1.15 * honest.loss()
+    run.make_rounds(SOME)
+    assert left_out(run, identities[0]) >= 0.7 * SOME
+    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * SOME
+    assert run.loss(SOME) < 1.15 * honest.loss(SOME)
 
 
 def test_an_update_that_helps_and_is_far_too_long_is_shortened(
@@ -202,9 +203,9 @@ def test_an_update_that_helps_and_is_far_too_long_is_shortened(
 ) -> None:
     """Ten times an honest one counts like four: it is in the way, and training goes on."""
     run = begin(ATTACKS["times 10"], Judge(losses))
-    run.make_rounds(ROUNDS)
-    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
-    assert run.loss() < 1.6 * honest.loss()
+    run.make_rounds(SOME)
+    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * SOME
+    assert run.loss(SOME) < 1.6 * honest.loss(SOME)
 
 
 @pytest.mark.parametrize("attack", ABSURD)
