@@ -34,6 +34,11 @@ class Case:
         return Case(self.architecture, replace(self.plan, **options))
 
 
+def options_of(words: str) -> dict[str, str]:
+    """Options that stand in one line: "gpus=4 precision=half"."""
+    return dict(word.split("=") for word in words.split())
+
+
 def names(field: str) -> list[str]:
     """The values of an option that has choices."""
     return [name for name, _ in Plan.options()[field].choices]
