@@ -13,6 +13,7 @@ from calculator.laws import RefusedError
 from calculator.plan import Plan
 from calculator.way_out import WayOutError, as_command, offering, way_out
 from tests.browser.visits import python_answers
+from tests.calculator.plans import options_of
 from validation.configuration import Configuration
 from validation.drawn import drawn
 
@@ -43,58 +44,41 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
 @pytest.mark.parametrize(
     ("options", "is_law", "out"),
     [
-        ({"quantization": "nf4"}, True, "try --lora 16"),
-        ({"cpu_offload": True}, True, "try --data-parallel fsdp --gpus 2"),
-        ({"update_in_backward": True, "accumulation": 4}, True, "try --accumulation 1"),
-        ({"tensor_parallel": 3}, True, "try --tensor-parallel 2"),
-        ({"gpus": 4, "tensor_parallel": 2}, True, "try --data-parallel fsdp"),
-        ({"context_parallel": 4, "sequence_length": 1001}, True, "try --sequence-length 1000"),
-        ({"lora": 8, "freeze": "embeddings"}, True, "try without --freeze"),
-        ({"lora": 8, "lora_targets": "nobody"}, None, "try --lora-targets q_proj,v_proj"),
+        ("quantization=nf4", True, "try --lora 16"),
+        ("cpu_offload=True", True, "try --data-parallel fsdp --gpus 2"),
+        ("update_in_backward=True accumulation=4", True, "try --accumulation 1"),
+        ("tensor_parallel=3", True, "try --tensor-parallel 2"),
+        ("gpus=4 tensor_parallel=2", True, "try --data-parallel fsdp"),
+        ("context_parallel=4 sequence_length=1001", True, "try --sequence-length 1000"),
+        ("lora=8 freeze=embeddings", True, "try without --freeze"),
+        ("lora=8 lora_targets=nobody", None, "try --lora-targets q_proj,v_proj"),
+        ("gpus=4 data_parallel=fsdp optimizer=apollo", True, "try --optimizer adam"),
+        ("attention=flash precision=fp32", True, "try --attention sdpa"),
         (
-            {"gpus": 4, "data_parallel": "fsdp", "optimizer": "apollo"},
-            True,
-            "try --optimizer adam",
-        ),
-        ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
-        (
-            {"pipeline_parallel": 2, "accumulation": 2, "gradient_scaler": True},
+            "pipeline_parallel=2 accumulation=2 gradient_scaler=True",
             True,
             "try --no-gradient-scaler",
         ),
+        ("gpus=4 data_parallel=fsdp offload=optimizer", True, "try --offload none --cpu-offload"),
+        ("gpus=4 data_parallel=zero1 offload=optimizer", True, "try --data-parallel ddp-view"),
         (
-            {"gpus": 4, "data_parallel": "fsdp", "offload": "optimizer"},
-            True,
-            "try --offload none --cpu-offload",
-        ),
-        (
-            {"gpus": 4, "data_parallel": "zero1", "offload": "optimizer"},
-            True,
-            "try --data-parallel ddp-view",
-        ),
-        (
-            {"tensor_parallel": 2, "lora": 8, "lora_targets": "down_proj", "checkpointing": "full"},
+            "tensor_parallel=2 lora=8 lora_targets=down_proj checkpointing=full",
             True,
             "try --checkpointing none",
         ),
         (
-            {
-                "tensor_parallel": 2,
-                "sequence_parallel": True,
-                "checkpointing": "full",
-                "activation_offload": "pinned",
-            },
+            "tensor_parallel=2 sequence_parallel=True checkpointing=full activation_offload=pinned",
             True,
             "try --activation-offload pageable",
         ),
     ],
 )
 def test_the_way_out_changes_what_a_reader_would(
-    options: dict[str, object], is_law: bool | None, out: str
+    options: str, is_law: bool | None, out: str
 ) -> None:
     from calculator.catalog import find_model
 
-    model, plan = find_model("Qwen/Qwen3-0.6B"), Plan.parse(options)
+    model, plan = find_model("Qwen/Qwen3-0.6B"), Plan.parse(options_of(options))
     with pytest.raises(WayOutError) as caught, offering(model, plan):
         estimate(model, plan)
     assert as_command(caught.value.changes) == out

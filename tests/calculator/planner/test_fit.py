@@ -27,7 +27,7 @@ from calculator.planner.need import Verdict, judged, need_of
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import GiB
-from tests.calculator.plans import Case, cases, cases_on_several, examples
+from tests.calculator.plans import Case, cases, cases_on_several, examples, options_of
 
 Captured = pytest.CaptureFixture[str]
 memories = st.integers(1, 96).map(lambda size: size * GiB)
@@ -50,17 +50,17 @@ def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
 @pytest.mark.parametrize(
     ("options", "is_trained"),
     [
-        ({}, True),
-        ({"lora": 16}, False),
-        ({"lora": 16, "quantization": "nf4"}, False),
-        ({"lora": 16, "lora_bias": "all"}, True),
+        ("", True),
+        ("lora=16", False),
+        ("lora=16 quantization=nf4", False),
+        ("lora=16 lora_bias=all", True),
     ],
 )
 def test_rounding_loses_updates_only_of_weights_that_are_trained_in_16_bits(
-    options: dict[str, object], is_trained: bool
+    options: str, is_trained: bool
 ) -> None:
     architecture = find_model("Qwen/Qwen2.5-0.5B")
-    plan = Plan.parse({**options, "sequence_length": 1024})
+    plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
     (change,) = (
         one
         for one in CHANGES
@@ -234,30 +234,28 @@ def sequences_of(plan: Plan) -> int:
     [
         (
             "meta-llama/Llama-3.1-8B",  # 16 bytes for each of 8.03 billion weights: on 8, 15 GiB
-            {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 16_384},
+            "gpus=8 data_parallel=fsdp precision=mixed sequence_length=16384",
             "Divide each sequence among 8 GPUs (context parallel)",
         ),
         (
             "mistralai/Mixtral-8x7B-v0.1",  # 46.7 billion weights, 45.1 of them of experts
-            {"gpus": 8, "optimizer": "sgd", "precision": "half", "sequence_length": 1024},
+            "gpus=8 optimizer=sgd precision=half sequence_length=1024",
             "Divide the experts of each layer among the 8 GPUs (expert parallel)",
         ),
         (
             "meta-llama/Llama-3.1-8B",
-            {"gpus": 4, "precision": "half", "sequence_length": 1024},
+            "gpus=4 precision=half sequence_length=1024",
             "Divide each layer among the 4 GPUs (tensor parallel)",
         ),
         (
             "openai-community/gpt2-large",
-            {"gpus": 4, "sequence_length": 512},
+            "gpus=4 sequence_length=512",
             "Divide the optimizer's states among the 4 GPUs (ZeRO 1)",
         ),
     ],
 )
-def test_gpus_that_are_there_divide_what_is_too_large(
-    model: str, options: dict[str, object], words: str
-) -> None:
-    architecture, plan = find_model(model), Plan.parse(options)
+def test_gpus_that_are_there_divide_what_is_too_large(model: str, options: str, words: str) -> None:
+    architecture, plan = find_model(model), Plan.parse(options_of(options))
     memory = find_gpu("t4").memory if plan.precision == "amp" else find_gpu("a100-40").memory
     assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
     (found,) = [one for one in proposals(architecture, plan, memory, 1) if one.words == words]
@@ -285,22 +283,20 @@ def moved(report: Report) -> int:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"gpus": 4}, "Keep gradients in the buckets (gradient_as_bucket_view)"),
+        ("gpus=4", "Keep gradients in the buckets (gradient_as_bucket_view)"),
         (
-            {"tensor_parallel": 4, "precision": "half"},
+            "tensor_parallel=4 precision=half",
             "Divide the tokens between layers, too (sequence parallel)",
         ),
         (
-            {"pipeline_parallel": 2, "accumulation": 8, "pipeline_schedule": "gpipe"},
+            "pipeline_parallel=2 accumulation=8 pipeline_schedule=gpipe",
             "Alternate forward and backward passes in the pipeline (1F1B)",
         ),
     ],
 )
-def test_what_costs_nothing_on_several_gpus_comes_first(
-    options: dict[str, object], words: str
-) -> None:
+def test_what_costs_nothing_on_several_gpus_comes_first(options: str, words: str) -> None:
     architecture = find_model("meta-llama/Llama-3.2-1B")
-    plan = Plan.parse({**options, "sequence_length": 1024})
+    plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
     (change,) = [one for one in CHANGES if one.words == words]
     changed = change.apply(plan)
     assert changed
@@ -329,16 +325,16 @@ def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> No
 @pytest.mark.parametrize(
     ("model", "gpu", "options"),
     [
-        ("Qwen/Qwen3-8B", "rtx-4090", {"batch_size": 4}),
-        ("mistralai/Mistral-7B-v0.1", "t4", {"batch_size": 8}),
-        ("meta-llama/Llama-3.1-8B", "rtx-4060", {"batch_size": 4, "sequence_length": 8192}),
+        ("Qwen/Qwen3-8B", "rtx-4090", "batch_size=4"),
+        ("mistralai/Mistral-7B-v0.1", "t4", "batch_size=8"),
+        ("meta-llama/Llama-3.1-8B", "rtx-4060", "batch_size=4 sequence_length=8192"),
     ],
 )
 def test_where_three_changes_are_too_few_there_are_as_many_as_it_takes(
-    model: str, gpu: str, options: dict[str, object]
+    model: str, gpu: str, options: str
 ) -> None:
     architecture, card = find_model(model), find_gpu(gpu)
-    plan = Plan.parse(options).on(card)
+    plan = Plan.parse(options_of(options)).on(card)
     found = proposals(architecture, plan, card.memory)
     assert found
     for one in found:

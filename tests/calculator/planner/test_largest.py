@@ -9,7 +9,7 @@ from calculator.plan import LARGEST_BATCH, Plan
 from calculator.planner.largest import _Bracket, _largest, largest_batch, longest_sequence
 from calculator.planner.need import Verdict, judged, need_of
 from calculator.units import GiB
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, cases, examples, options_of
 
 memories = st.integers(1, 96).map(lambda size: size * GiB)
 
@@ -103,22 +103,18 @@ def test_the_search_finds_the_last_value_that_fits(
     [
         (
             "meta-llama/Llama-3.2-1B",
-            {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "context_parallel": 8},
+            "gpus=8 data_parallel=fsdp precision=mixed context_parallel=8",
             16,
         ),
-        (
-            "meta-llama/Llama-3.2-1B",
-            {"tensor_parallel": 8, "sequence_parallel": True, "precision": "half"},
-            8,
-        ),
-        ("mistralai/Mixtral-8x7B-v0.1", {"expert_parallel": 8, "precision": "half"}, 8),
+        ("meta-llama/Llama-3.2-1B", "tensor_parallel=8 sequence_parallel=True precision=half", 8),
+        ("mistralai/Mixtral-8x7B-v0.1", "expert_parallel=8 precision=half", 8),
     ],
 )
 def test_gpus_that_divide_tokens_evenly_take_the_longest_multiple(
-    model: str, options: dict[str, object], step: int
+    model: str, options: str, step: int
 ) -> None:
     architecture = find_model(model)
-    plan = Plan.parse({**options, "sequence_length": 1024})
+    plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
     memory = need_of(judged(architecture, plan.but(sequence_length=5 * 1024))).high
     longest = longest_sequence(architecture, plan, memory)
     assert longest is not None
