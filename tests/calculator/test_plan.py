@@ -139,24 +139,10 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
     plain = without_techniques(case.architecture, case.plan)
     named = {option.field for option in techniques()}
     assert named == {
-        "optimizer_bits",
-        "checkpointing",
-        "offload",
-        "sharing_groups",
-        "reversible",
-        "lora",
-        "quantization",
-        "activation_offload",
-        "chunked_loss",
-        "update_in_backward",
-        "paged_optimizer",
-        "data_parallel",
-        "cpu_offload",
-        "tensor_parallel",
-        "sequence_parallel",
-        "expert_parallel",
-        "context_parallel",
-        "pipeline_parallel",
+        *("optimizer_bits", "checkpointing", "offload", "sharing_groups", "reversible", "lora"),
+        *("quantization", "activation_offload", "chunked_loss", "update_in_backward"),
+        *("paged_optimizer", "data_parallel", "cpu_offload", "tensor_parallel"),
+        *("sequence_parallel", "expert_parallel", "context_parallel", "pipeline_parallel"),
     }
     for name, value in options_in(plain).items():
         expected = (

@@ -9,6 +9,7 @@ from calculator.page.states import chosen, read_state
 from calculator.plan import Plan
 from calculator.presets import Preset, beside, plan_with
 from calculator.resolution import resolve
+from tests.calculator.plans import options_of
 
 QWEN, EXPERTS = find_model("Qwen/Qwen3-4B"), find_model("Qwen/Qwen3-30B-A3B")
 T4, ADA = CARDS["t4"], CARDS["rtx-4090"]
@@ -21,15 +22,9 @@ def resolved(card: str = "rtx-4090", model: str = "Qwen/Qwen3-4B", **given: obje
 
 def test_qlora_is_what_a_tutorial_types() -> None:
     # Unsloth: r=16, all linear layers, adamw_8bit, checkpointing; peft: nf4, double quantization
-    typed = {
-        "precision": "half",
-        "lora": 16,
-        "lora_targets": "all-linear",
-        "quantization": "nf4-double",
-        "optimizer": "adamw_8bit",
-        "checkpointing": "full",
-    }
-    assert plan_with(QWEN, ADA, {"preset": "qlora"}) == Plan.parse(typed).on(ADA)
+    typed = "precision=half lora=16 lora_targets=all-linear quantization=nf4-double "
+    typed += "optimizer=adamw_8bit checkpointing=full"
+    assert plan_with(QWEN, ADA, {"preset": "qlora"}) == Plan.parse(options_of(typed)).on(ADA)
 
 
 @pytest.mark.parametrize("preset", Preset)

@@ -1,5 +1,5 @@
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from training.run import download
 
 CONTENT = bytes(range(256)) * 8192  # 2 MiB
 SUM = hashlib.sha256(CONTENT).hexdigest()
+Fetch = Callable[..., None]
 
 
 @pytest.fixture
@@ -19,64 +20,61 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubRepository]:
         yield server
 
 
-def address_of(server: HubRepository) -> str:
-    return f"{server.address}/someone/model/resolve/main/weights"
+@pytest.fixture
+def fetch(server: HubRepository, tmp_path: Path) -> Fetch:
+    """Downloads a file of that sum, which then is whole."""
+
+    def fetch(sha256: str = SUM, report: download.Report | None = None) -> None:
+        address = f"{server.address}/someone/model/resolve/main/weights"
+        download.download(address, tmp_path / "file", sha256, report)
+        assert (tmp_path / "file").read_bytes() == CONTENT
+
+    return fetch
 
 
-def test_a_file_arrives_whole_and_its_progress_is_told(
-    server: HubRepository, tmp_path: Path
-) -> None:
+def test_a_file_arrives_whole_and_its_progress_is_told(fetch: Fetch, tmp_path: Path) -> None:
     percents: list[int] = []
-    download.download(address_of(server), tmp_path / "file", SUM, percents.append)
-    assert (tmp_path / "file").read_bytes() == CONTENT
+    fetch(report=percents.append)
     assert percents[-1] == 100
     assert percents == sorted(set(percents))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_download_that_breaks_off_asks_for_the_rest_only(
-    server: HubRepository, tmp_path: Path
+    fetch: Fetch, server: HubRepository
 ) -> None:
     server.cut = 1
     percents: list[int] = []
-    download.download(address_of(server), tmp_path / "file", SUM, percents.append)
-    assert (tmp_path / "file").read_bytes() == CONTENT
+    fetch(report=percents.append)
     assert server.ranges == [f"bytes={len(CONTENT) // 2}-"]
     assert percents == sorted(set(percents))
 
 
-def test_what_has_come_is_kept_for_the_next_call(server: HubRepository, tmp_path: Path) -> None:
+def test_what_has_come_is_kept_for_the_next_call(fetch: Fetch, server: HubRepository) -> None:
     server.cut = download.ATTEMPTS
     with pytest.raises(OSError, match="broke off"):
-        download.download(address_of(server), tmp_path / "file", SUM)
+        fetch()
     server.ranges.clear()
-    download.download(address_of(server), tmp_path / "file", SUM)
-    assert (tmp_path / "file").read_bytes() == CONTENT
+    fetch()
     there = len(CONTENT) - len(CONTENT) // 2**download.ATTEMPTS
     assert server.ranges == [f"bytes={there}-"]
 
 
-def test_a_server_without_ranges_sends_all_of_it_again(
-    server: HubRepository, tmp_path: Path
-) -> None:
+def test_a_server_without_ranges_sends_all_of_it_again(fetch: Fetch, server: HubRepository) -> None:
     server.cut, server.without_ranges = 1, True
-    download.download(address_of(server), tmp_path / "file", SUM)
-    assert (tmp_path / "file").read_bytes() == CONTENT
+    fetch()
 
 
 def test_a_whole_file_that_was_not_yet_checked_is_not_fetched_again(
-    server: HubRepository, tmp_path: Path
+    fetch: Fetch, tmp_path: Path
 ) -> None:
     (tmp_path / f".{SUM[:16]}.part").write_bytes(CONTENT)
-    download.download(address_of(server), tmp_path / "file", SUM)
-    assert (tmp_path / "file").read_bytes() == CONTENT
+    fetch()
 
 
-def test_another_file_than_announced_is_refused_and_removed(
-    server: HubRepository, tmp_path: Path
-) -> None:
+def test_another_file_than_announced_is_refused_and_removed(fetch: Fetch, tmp_path: Path) -> None:
     with pytest.raises(download.WrongSumError, match="SHA-256 differs"):
-        download.download(address_of(server), tmp_path / "file", "0" * 64)
+        fetch("0" * 64)
     assert not list(tmp_path.iterdir())
 
 

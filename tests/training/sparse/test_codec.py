@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -59,15 +60,20 @@ def test_the_papers_model_takes_less_than_four_megabytes_and_a_quarter_of_a_bit(
     assert 8 * layout.update_bytes / layout.elements <= 0.25
 
 
+def blocks_given_and_kept(
+    layout: Layout, seed: int, spread: float
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each block of a vector, and what is left of it when it was encoded and decoded."""
+    vector = draw(layout, seed, spread)
+    decoded = decode(encode(vector, layout), layout).dense(layout.elements)
+    return zip(blocks_of(vector, layout), blocks_of(decoded, layout), strict=True)
+
+
 @given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
 def test_the_largest_elements_of_each_block_are_kept(
     sizes: tuple[int, ...], seed: int, spread: float
 ) -> None:
-    layout = Layout(sizes)
-    vector = draw(layout, seed, spread)
-    decoded = decode(encode(vector, layout), layout).dense(layout.elements)
-    blocks = zip(blocks_of(vector, layout), blocks_of(decoded, layout), strict=True)
-    for given_block, block in blocks:
+    for given_block, block in blocks_given_and_kept(Layout(sizes), seed, spread):
         assert block.count_nonzero() == kept_of(len(block))
         is_kept = block != 0
         smallest_kept = given_block[is_kept].abs().min()
@@ -87,11 +93,7 @@ def test_what_is_left_of_a_block_is_smaller_than_the_block(
     # Taking the mean of n magnitudes off each leaves the sum of squares less n mean^2, which is
     # at least sum^2 / n, which is at least the squares' sum / n. The kept k of m elements hold at
     # least k/m of all squares: 1/m of them is gone, but for the rounding of the magnitudes.
-    layout = Layout(sizes)
-    vector = draw(layout, seed, spread)
-    decoded = decode(encode(vector, layout), layout).dense(layout.elements)
-    blocks = zip(blocks_of(vector, layout), blocks_of(decoded, layout), strict=True)
-    for given_block, block in blocks:
+    for given_block, block in blocks_given_and_kept(Layout(sizes), seed, spread):
         before = given_block.double().square().sum()
         left = (given_block.double() - block.double()).square().sum()
         gone = (1 - ROUNDING**2 - 1e-6) / len(block)
