@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calculator.architecture import Architecture
-from calculator.catalog import MODELS, find_model, is_known
+from calculator.catalog import find_model, is_known, known_shape
 from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.config_file import read_values
 from calculator.configuration import Configuration
@@ -74,10 +74,14 @@ def find_subject(name: str, layers: int | None) -> Subject:
     Raises:
         InputError: for a name that is neither in the catalog nor a config.json's.
     """
-    if name in MODELS or not (is_known(name) or _is_path(name)):
+    values: Mapping[str, Any]
+    found = name if is_known(name) else known_shape(name)
+    if found in CHECKPOINTS:
+        values = CHECKPOINTS[found].values
+    elif found is None and _is_path(name):
+        values = text_model(read_values(_path(name)))
+    else:
         return _short(find_model(name), layers)
-    known = is_known(name)
-    values = CHECKPOINTS[name].values if known else text_model(read_values(_path(name)))
     return _configured(name, values if layers is None else _with_layers(values, layers))
 
 

@@ -55,7 +55,8 @@ def _phases(comparison: Comparison) -> Iterator[str]:
     predicted = {phase.value: memory.total for phase, memory in comparison.report.phases.items()}
     measured = {name: phase["peak"] for name, phase in comparison.row["phases"].items()}
     for name in map(str, Phase):
-        yield _line(name, predicted[name], measured[name])
+        if name in measured:  # a stage that is not the last has no loss
+            yield _line(name, predicted[name], measured[name])
 
 
 def _of_a_card(comparison: Comparison) -> Iterator[str]:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.errors import InputError
 from calculator.plan import Plan
 from validation.configuration import Configuration, parse
@@ -25,6 +26,11 @@ def test_the_command_line_of_a_configuration_gives_it_back(words: str) -> None:
     configuration = parse(words.split())
     assert parse(configuration.command.split()) == configuration
     assert Configuration.from_dict(configuration.as_dict()) == configuration
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-0.6B", "qwen3-0.6b", "unsloth/Qwen3-0.6B"])
+def test_a_checkpoint_is_measured_with_its_own_values_however_its_name_is_typed(name: str) -> None:
+    assert find_subject(name, None).values == CHECKPOINTS["Qwen/Qwen3-0.6B"].values
 
 
 def test_layers_of_a_config_are_replaced_under_its_own_names_and_lists_are_cut(
