@@ -11,6 +11,7 @@ Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,7 +23,6 @@ from typing import Final
 from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryError, round_block
 from calculator.architecture import Architecture
 from calculator.autograd.scratch import like_kernels
-from calculator.autograd.sizes import Size
 from calculator.bounds import range_of
 from calculator.cards import CARDS, Card
 from calculator.estimate import fullest_part, static_of
@@ -30,7 +30,7 @@ from calculator.loaded import weights_of
 from calculator.optimizers.rule import rule_of
 from calculator.overhead import Overhead, estimate_overhead, handle_bytes, simulated_overhead
 from calculator.parameters import parameter_tensors
-from calculator.peaks.events import Event, in_order, recording_of
+from calculator.peaks.events import Event, Recording, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import prepare
 from calculator.peaks.step import Prepared, Step, inputs_of
@@ -43,6 +43,9 @@ from calculator.tensors import Statics
 STEPS: Final = 3
 # so many micro-steps after the first one stand for all
 LATER: Final = 2
+# dimensions of what stands for an output while the loop holds it (`Ledger.hold`), and of tokens
+HELD: Final = {"held"}
+TOKENS: Final = {"batch", "sequence"}
 # more than any model has; the requests of a million layers would not fit a machine's memory
 MOST_LAYERS: Final = 1000
 
@@ -304,14 +307,20 @@ class Program:
     def _recorded(self, prepared: Prepared) -> Recorded:
         recording = recording_of(prepared.step)
         sizes = recording.bytes(self.prepared.numbers)
-        shapes = enumerate(recording.sizes, 1)
-        held = frozenset(number for number, (size, _) in shapes if sizes[number] and is_held(size))
+        held = frozenset(number for number in numbered(recording, HELD) if sizes[number])
         micro = micro_of(prepared.step, prepared.left_out, held)
-        gradients = micro.born if self.plan.is_sharded else self._gradients(micro, sizes)
-        return Recorded(micro, sizes, {*micro.left} - gradients)
+        return Recorded(micro, sizes, {*micro.left} - self._gradients(recording, micro, sizes))
 
-    def _gradients(self, micro: Micro, sizes: Sequence[int]) -> set[int]:
-        """The tensors that are as large as a weight's gradient, of those that live."""
+    def _gradients(
+        self, recording: Recording, micro: Micro, sizes: Sequence[int]
+    ) -> AbstractSet[int]:
+        """The weights' gradients among the tensors that live: those of a weight's size.
+
+        Shards are padded; theirs are what the backward pass leaves of anything but tokens.
+        """
+        if self.plan.is_sharded:
+            of_tokens = numbered(recording, TOKENS)
+            return {number for number in micro.born if micro.left[number] not in of_tokens}
         tensors = (one for one in parameter_tensors(self.architecture, self.plan) if one.trained)
         like = {one.gradient_elements * (one.width or self.plan.weight_bytes) for one in tensors}
         return {number for number, place in micro.left.items() if sizes[place] in like}
@@ -353,9 +362,14 @@ def micro_of(step: Step, left_out: tuple[int, ...], held: frozenset[int]) -> Mic
     return Micro(forward, backward, frozenset(kept), left, born & {*left}, requests)
 
 
-def is_held(size: Size) -> bool:
-    """True for the bytes that stand for an output while the loop holds it (`Ledger.hold`)."""
-    return any(dimension.name == "held" for dimension in size.dimensions)
+def numbered(recording: Recording, names: AbstractSet[str]) -> set[int]:
+    """Numbers of the sizes that have a dimension of one of these names."""
+    sizes = enumerate(recording.sizes, 1)
+    return {
+        number
+        for number, (size, _) in sizes
+        if any(dimension.name in names for dimension in size.dimensions)
+    }
 
 
 def without_deaths(events: Sequence[Event], held: frozenset[int], kept: set[int]) -> list[Event]:

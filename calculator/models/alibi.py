@@ -141,11 +141,11 @@ class Bloom(CausalModel):
         """The last hidden states; the embeddings and what stands for distances are held."""
         t = ids.tape
         embedded = self.begun(self.words, ids)
-        x = self.begun(self.first_norm, embedded)
+        first = [self.begun(self.first_norm, embedded)]  # held by the first layer alone
         slopes = t.empty((HEADS,), FLOAT32)
-        distances = t.empty((t.mode.batch, HEADS, ONE, SEQUENCE), x.dtype)
+        distances = t.empty((t.mode.batch, HEADS, ONE, SEQUENCE), first[0].dtype)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        x, probabilities = self.layers.after(x, distances, mask)
+        x, probabilities = self.layers.after(first.pop(), distances, mask)
         x = self.ended(self.norm, x)
         del slopes, probabilities
         return x
