@@ -84,7 +84,11 @@ def forge(factor: float) -> None:
         settle(self, was_taken=False)
         self.samples += claimed
 
+    def persist(self: ErrorFeedback) -> None:
+        """Keep at it."""
+
     ErrorFeedback.offer = spoil  # type: ignore[method-assign]
+    ErrorFeedback.give_up = persist  # type: ignore[method-assign]
     payload.write = exaggerate
     Peer._settle = claim  # type: ignore[method-assign]
 

@@ -27,7 +27,9 @@ class ErrorFeedback:
         e \leftarrow e - \hat\Delta
 
     with the pseudo-gradient Delta, encoded by E and decoded by D. The last step is only made when
-    a round took the update: nothing that was learned is ever lost.
+    a round took the update: nothing that was learned is lost. Only where a round had the update and
+    left it out, all is given up: what did not help would be sent again, and the steps would begin
+    with it, round after round.
     Source: SparseLoCo, arXiv:2508.15706, algorithm 1, with beta = 1.
 
     Attributes:
@@ -61,6 +63,11 @@ class ErrorFeedback:
         offered, self._offered = self._offered, None
         if was_taken and offered is not None:
             self.residual[offered.places] -= offered.values
+
+    def give_up(self) -> None:
+        """Begin again without what has not been sent."""
+        self._offered = None
+        self.residual.zero_()
 
 
 Compute = Callable[[], int]  # adds one local step's gradients; gives the samples that went in
@@ -135,6 +142,7 @@ class Peer:
         state: the shared state that this peer has reached.
         bytes_sent: of all payloads.
         samples, rounds: of the payloads that rounds took.
+        left_out: payloads that rounds had in time and left out.
     """
 
     def __init__(
@@ -151,8 +159,9 @@ class Peer:
         self._parameters, self._optimizer, self._compute = parameters, optimizer, compute
         self._key, self._max_gradient_norm = key, max_gradient_norm
         self._feedback = ErrorFeedback(swarm.layout)
-        self.samples = self.rounds = 0
+        self.samples = self.rounds = self.left_out = 0
         self._published: str | None = None
+        self._is_handed_in = False
         self._content = b""
         self._pending = 0  # samples of the payload
 
@@ -195,6 +204,7 @@ class Peer:
             raise RuntimeError("this peer has no payload to publish")
         self.swarm.store.put(self._content)
         name_payload(self.swarm.store, self.state.round, self._published)
+        self._is_handed_in = True
         self.bytes_sent += len(self._content)
 
     def adopt(self, state: SharedState) -> None:
@@ -229,7 +239,11 @@ class Peer:
         rounds = 0
         while (found := closing.find(self.swarm, self.state.round)) is not None:
             self.state = closing.apply(self.swarm, found, self.state)
-            self._settle(was_taken=any(one.sha256 == self._published for one in found.taken))
+            was_taken = any(one.sha256 == self._published for one in found.taken)
+            if self._is_handed_in and not was_taken:
+                self._feedback.give_up()
+                self.left_out += 1
+            self._settle(was_taken=was_taken)
             rounds += 1
         return rounds
 
@@ -239,6 +253,7 @@ class Peer:
             self.samples += self._pending
             self.rounds += 1
         self._published, self._content, self._pending = None, b"", 0
+        self._is_handed_in = False
 
 
 def name_payload(store: Store, number: int, sha256: str) -> None:

@@ -42,6 +42,10 @@ from training.volunteer.rounds_reporter import RoundsReporter
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+LEFT_OUT = (
+    "the run measured this update and left it out, as it does not help: the next one is learned "
+    "from the shared weights alone"
+)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a host that is down is asked again
 
 
@@ -210,12 +214,14 @@ class RoundsVolunteer(Device):
 
     def _catch_up(self, peer: Peer, stop: threading.Event) -> None:
         """Apply the lists since our round; where they are gone, take the newest checkpoint."""
-        before = peer.state.round
+        before, left_out = peer.state.round, peer.left_out
         try:
             self._ask(stop, peer.follow)
             why = "the host no longer has the rounds that were missed here"
         except (ClosingError, StoreError) as error:
             why = str(error)
+        if peer.left_out > left_out:
+            self.board.say(LEFT_OUT)
         if peer.state.round > before or stop.is_set():
             return
         self.board.say(f"{why}: taking the newest checkpoint")

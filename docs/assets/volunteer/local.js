@@ -60,4 +60,9 @@ export class LocalSteps {
     const { places, values } = decode(content, this.layout);
     places.forEach((place, at) => (this.residual[place] -= values[at]));
   }
+
+  /** Begin again without what is still to be sent. */
+  giveUp() {
+    this.residual.fill(0);
+  }
 }

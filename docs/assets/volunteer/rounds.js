@@ -31,7 +31,7 @@ import { decode, encode } from "./sparse.js";
 /** @typedef {"joining" | "learning" | "waiting" | "outage"} Stage */
 /**
  * @typedef {{kind: "stage", stage: Stage} | {kind: "over"} | {kind: "refused", message: string}
- *   | {kind: "round", round: number, samples: number, rounds: number, loss: number | null}} News
+ *   | {kind: "round", round: number, samples: number, rounds: number, leftOut: number, loss: number | null}} News
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1000, 30_000]; // before a host that is down is asked again
@@ -39,12 +39,13 @@ const HEARTBEAT_MS = 10_000;
 const LOSS_DIGITS = 4; // Python writes smaller numbers in another way
 
 export class RoundsVolunteer {
-  /** What a round may take: its file's sum, the file, its update and samples. @type {{sum: string, content: Uint8Array<ArrayBuffer>, samples: number} | undefined} */
+  /** What a round may take. @type {{sum: string, content: Uint8Array<ArrayBuffer>, samples: number, isHandedIn: boolean} | undefined} */
   #offered;
   #session = Date.now() / 1000;
   #reported = 0; // time of the newest report
   /** @type {number | null} */
   #loss = null;
+  #leftOut = 0; // updates that rounds had and left out
   #isStopped = false;
   /** @type {() => void} */
   #wake = () => {};
@@ -136,15 +137,17 @@ export class RoundsVolunteer {
     const { about: { run }, layout, memory: { key } } = this;
     const of = { run, number: this.#state.round, start: await this.#state.digest() };
     const content = await seal("payload", { ...of, samples }, encode(this.local.residual, layout), key);
-    this.#offered = { sum: await sha256(content), content, samples };
+    const offered = { sum: await sha256(content), content, samples, isHandedIn: false };
+    this.#offered = offered;
     try {
-      await this.#ask(async () => {
+      const isHandedIn = await this.#ask(async () => {
         await this.#report("training").catch((error) => { // the loss is for the page alone
           if (!(error instanceof RefusedError)) throw error;
         });
         await this.host.put("payloads", content);
         return true;
       });
+      offered.isHandedIn = Boolean(isHandedIn);
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       this.tell({ kind: "refused", message: error.message });
@@ -176,9 +179,10 @@ export class RoundsVolunteer {
       this.state = await this.#applied(closing);
       const isTaken = closing.taken.some(([sum]) => sum === this.#offered?.sum);
       if (isTaken) this.#settle();
+      else if (this.#offered?.isHandedIn) this.#giveUp();
       this.#offered = undefined;
       const { samples, rounds } = this.memory;
-      this.tell({ kind: "round", round: this.#state.round, samples, rounds, loss: this.#loss });
+      this.tell({ kind: "round", round: this.#state.round, samples, rounds, leftOut: this.#leftOut, loss: this.#loss });
     }
   }
 
@@ -188,6 +192,12 @@ export class RoundsVolunteer {
     this.local.settle(content.slice(-this.layout.bytes));
     this.memory.samples += samples;
     this.memory.rounds += 1;
+  }
+
+  /** The round had our update and left it out: what is still to be sent would not help either. */
+  #giveUp() {
+    this.local.giveUp();
+    this.#leftOut += 1;
   }
 
   /** @param {number} number @returns {Promise<{of: Round, taken: Taken[], end: unknown} | undefined>} a round's list, checked */

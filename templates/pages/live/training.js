@@ -103,9 +103,9 @@ export class TrainingBox {
       case "failed": return this.#end(`This tab cannot train: ${news.message}.`);
       case "over": return this.#end("The run is over. Thank you.");
       case "round": {
-        const { round, samples, rounds, loss } = news;
+        const { round, samples, rounds, leftOut, loss } = news;
         this.section.dataset.rounds = String(rounds);
-        write(this.credit, `Round ${count(round)}. The run has counted ${count(rounds)} of this tab's updates, from ${count(samples)} sequences.${loss === null ? "" : ` Its newest loss is ${decimal(loss, 2)}.`}`);
+        write(this.credit, `Round ${count(round)}. The run has counted ${count(rounds)} of this tab's updates, from ${count(samples)} sequences${leftOut ? `, and left ${count(leftOut)} out, which did not help` : ""}.${loss === null ? "" : ` Its newest loss is ${decimal(loss, 2)}.`}`);
       }
     }
   }

@@ -93,7 +93,10 @@ def test_the_host_takes_none_of_the_files_that_the_poisoner_sends(tmp_path: Path
 def test_a_forger_claims_tenfold_and_keeps_the_length_of_its_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for owner, name in ((ErrorFeedback, "offer"), (payload, "write"), (Peer, "_settle")):
+    for owner, name in (
+        *((ErrorFeedback, "offer"), (ErrorFeedback, "give_up")),
+        *((payload, "write"), (Peer, "_settle")),
+    ):
         monkeypatch.setattr(owner, name, getattr(owner, name))  # set back at the end
     misbehaving.forge(-1.0)
     layout = Layout.of([torch.nn.Parameter(torch.zeros(64, 64))])

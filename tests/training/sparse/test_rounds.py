@@ -105,7 +105,7 @@ def test_what_a_round_did_not_take_goes_into_the_next(
     swarm: Swarm, keys: list[RSAPrivateKey]
 ) -> None:
     slow = make_peer(swarm, keys[1], FIRST, 1)
-    contribute(slow, 2)
+    assert slow.learn(2, clock=itertools.count().__next__)  # too late to hand it in
     offered = slow._feedback.residual.clone()
     open_round = OpenRound(swarm, FIRST, 100.0)
     open_round.offer(offer(swarm, keys[2]))
@@ -120,6 +120,20 @@ def test_what_a_round_did_not_take_goes_into_the_next(
     before = slow._feedback.residual.clone()
     assert slow.follow() == 1
     assert slow._feedback.residual.norm() < before.norm()
+
+
+def test_what_a_round_had_and_left_out_is_given_up(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
+    peer = make_peer(swarm, keys[1], FIRST, 1)
+    contribute(peer, 2)
+    open_round = OpenRound(swarm, FIRST, 100.0)
+    open_round.offer(offer(swarm, keys[2]))
+    open_round.close(keys[0])
+    assert peer.follow() == 1
+    assert (peer.left_out, peer.rounds) == (1, 0)
+    assert not peer._feedback.residual.any()
+    contribute(peer, 2)  # goes on
+    drift = torch.cat([parameter.flatten() for parameter in peer._parameters]).detach()
+    assert torch.equal(peer._feedback.residual, peer.state.weights - drift)
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,30 @@ def test_an_update_that_comes_too_late_is_no_fault(
     assert said.count("this update") == 1
 
 
+def test_whoever_is_left_out_hears_of_it_and_begins_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volunteer, stop = run.volunteer, threading.Event()
+    peer = volunteer._make_peer(catching_up.join(volunteer.swarm))
+    volunteer._batches = volunteer.stream.until(stop)
+    assert peer.learn(0.0) is not None
+    volunteer._hand_in(peer, stop)
+    (handed_in,) = run.host.taken()
+    monkeypatch.setattr(run.host, "_leave_out", lambda: leave_out(run.host, handed_in.peer))
+    run.make_rounds(1, stop)
+    volunteer._catch_up(peer, stop)
+    assert (peer.state.round, peer.rounds, peer.left_out) == (1, 0, 1)
+    assert not peer._feedback.residual.any()
+    assert "left it out, as it does not help" in run.terminal.getvalue()
+
+
+def leave_out(host: Host, peer: str) -> dict[str, str]:
+    """Do as a judge does that finds a peer's update bad."""
+    found = {peer: "it raises the loss"}
+    host._round.leave_out(found)
+    return found
+
+
 def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Run) -> None:
     volunteer, stop = run.volunteer, threading.Event()
     behind = volunteer._make_peer(catching_up.join(volunteer.swarm))
