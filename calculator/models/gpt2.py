@@ -3,7 +3,7 @@
 Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -15,8 +15,8 @@ from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, at_least, size
 from calculator.configuration import Configuration
-from calculator.layers.attention import attend, eager_core, heads_of, joined
-from calculator.layers.basic import Conv1D, Embedding, LayerNorm
+from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
+from calculator.layers.basic import Conv1D, Embedding, LayerNorm, Projection
 from calculator.layers.feed_forward import FeedForward
 from calculator.layers.heads import EachToken, Heads, last_token, span
 from calculator.layers.layer import Layer, weights_of
@@ -59,25 +59,32 @@ class GPT2Block(Block):
 
     fused: bool
 
+    attention_class: ClassVar[type[Layer]] = SelfAttention
+    linear: ClassVar[type[Projection]] = Conv1D
+
     def __post_init__(self) -> None:
         self.norm_1 = LayerNorm(HIDDEN)
-        self.attention = SelfAttention()
+        self.attention: Any = self.attention_class()
         self.norm_2 = LayerNorm(HIDDEN)
         self.feed_forward = FeedForward(
             HIDDEN,
             FEED,
             ("c_fc", "mlp.c_proj"),
             op.gelu if self.fused else op.gelu_new,
-            linear=Conv1D,
+            linear=self.linear,
         )
 
     def __call__(self, x: Tensor, mask: Tensor | None, positions: Tensor) -> Tensor:
         """The residual stream after the layer; the places are handed on without need."""
+        return self.run(x, mask, positions)[0]
+
+    def run(self, x: Tensor, mask: Tensor | None, *handed: Tensor) -> Attended:
+        """The same, and the probabilities."""
         normed = self.norm_1(x)  # held, as in the class's own code
-        attended, _probabilities = self.attention(normed, mask, (positions,))
+        attended, probabilities = self.attention(normed, mask, handed)
         x = op.add(attended, x)
         normed = self.norm_2(x)
-        return op.add(x, self.feed_forward(normed))
+        return op.add(x, self.feed_forward(normed)), probabilities
 
     def couplings(self, t: Recorder, mask: Tensor | None, _positions: Tensor) -> Sequence[Coupling]:
         """Attention and feed-forward, each with its norm."""
@@ -99,9 +106,12 @@ class GPT2(CausalModel):
 
     tokens: Embedding
     positions: Embedding
-    layers: Stack[GPT2Block]
+    layers: Stack[Any]
     norm: LayerNorm
     tied: bool
+
+    block_class: ClassVar[type[GPT2Block]] = GPT2Block
+    stack_class: ClassVar[type[Stack[Any]]] = Stack
 
     heads: ClassVar[Heads] = with_pairs(
         {
@@ -139,11 +149,11 @@ class GPT2(CausalModel):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "GPT2":
         """The tree for an architecture."""
-        block = GPT2Block(architecture.has("fused_gelu"))
+        block = cls.block_class(architecture.has("fused_gelu"))
         return cls(
             Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             Embedding(at_least(size("positions"), SEQUENCE), HIDDEN),
-            Stack((block,), architecture.layers),
+            cls.stack_class((block,), architecture.layers),
             LayerNorm(HIDDEN),
             tied,
         )
@@ -157,9 +167,13 @@ class GPT2(CausalModel):
         places = self.positions(positions) if self.is_first else t.empty((), t.mode.weights)
         x = op.add(embedded, places)
         mask = None
-        if t.mode.attention is Attention.EAGER:
+        if t.mode.attention is Attention.EAGER or Attention.EFFICIENT not in self.kernels:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         first = [op.dropout(x) if self.is_first else x]
         del x  # the first layer may let go of its input
-        x = self.layers.begun(first.pop, mask, positions)
-        return self.norm(x) if self.is_last else x
+        return self.ran(first.pop, mask, positions)
+
+    def ran(self, first: Callable[[], Tensor], mask: Tensor | None, positions: Tensor) -> Tensor:
+        """The last hidden states of what `first` makes."""
+        x = self.layers.begun(first, mask, positions)
+        return self.ended(self.norm, x)

@@ -23,6 +23,7 @@ PLACES: Final = {
     "bloom": "alibi.Bloom",
     "codegen": "gptj.CodeGen",
     "distilbert": "bert.DistilBert",
+    "gpt_neo": "gpt_neo.GPTNeo",
     "gpt_neox": "gpt_neox.GPTNeoX",
     "mpt": "alibi.Mpt",
     "mt5": "t5.MT5",
