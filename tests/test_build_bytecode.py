@@ -25,16 +25,26 @@ def text_of(tool: str) -> str:
     return (ROOT / "tools" / f"{tool}.py").read_text("utf-8")
 
 
+def zipped(path: Path, files: dict[str, str]) -> str:
+    """The path of an archive of these files."""
+    with zipfile.ZipFile(path, "w") as target:
+        for name, text in files.items():
+            target.writestr(name, text)
+    return str(path)
+
+
+def printed(program: str, *options: str) -> str:
+    """The output of a program that Python runs in a process of its own."""
+    command = [sys.executable, *options, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
 def compiled(tmp_path: Path) -> Path:
-    sources = tmp_path / "sources.zip"
-    with zipfile.ZipFile(sources, "w") as target:
-        target.writestr("package/", "")
-        target.writestr("package/__init__.py", "")
-        target.writestr("package/failing.py", SOURCE)
-        target.writestr("package/data.txt", "kept")
+    files = {"package/": "", "package/__init__.py": "", "package/failing.py": SOURCE}
+    sources = zipped(tmp_path / "sources.zip", {**files, "package/data.txt": "kept"})
     bytecode = tmp_path / "bytecode.zip"
-    compile_bytecode.compile_zip(str(sources), str(bytecode))
+    compile_bytecode.compile_zip(sources, str(bytecode))
     return bytecode
 
 
@@ -43,10 +53,7 @@ def test_python_imports_from_the_compiled_zip(compiled: Path) -> None:
         f"import sys; sys.path.insert(0, {str(compiled)!r})\n"
         "import package.failing as module; print(module.fail.__name__, module.__doc__)"
     )
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout == "fail None\n"
+    assert printed(program) == "fail None\n"
 
 
 def test_other_files_are_copied_and_no_source_is_left(compiled: Path) -> None:
@@ -74,38 +81,33 @@ def test_line_tables_are_stripped_at_every_depth_or_kept(strip: bool) -> None:
 
 
 def test_stand_ins_answer_what_a_start_asks_of_what_a_page_does_not_need(tmp_path: Path) -> None:
-    sources, library = tmp_path / "sources.zip", tmp_path / "library.zip"
-    with zipfile.ZipFile(sources, "w") as target:
-        target.writestr("pyodide/__init__.py", "")
-        for name in compile_bytecode.REPLACED:
-            target.writestr(name, "raise ImportError")
-    compile_bytecode.compile_zip(str(sources), str(library), text_of("stand_ins"))
+    replaced = dict.fromkeys(compile_bytecode.REPLACED, "raise ImportError")
+    sources = zipped(tmp_path / "sources.zip", {"pyodide/__init__.py": "", **replaced})
+    library = tmp_path / "library.zip"
+    compile_bytecode.compile_zip(sources, str(library), text_of("stand_ins"))
     program = f"""import sys; sys.path.insert(0, {str(library)!r})
 import pyodide._package_loader as loader, pyodide.webloop as loop, asyncio
 loader.init_loaded_packages(); print(loader.DSO_DIR, loader.SITE_PACKAGES)
 loop._initialize_event_loop()
 try: asyncio.get_event_loop()
 except RuntimeError as error: print(error)"""
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    where, why = answer.stdout.splitlines()
+    where, why = printed(program).splitlines()
     assert where == f"/usr/lib {site.getsitepackages()[0]}"
     assert "no asyncio" in why
 
 
 @pytest.fixture
 def packed_zip(tmp_path: Path) -> Path:
-    sources = tmp_path / "package.zip"
-    with zipfile.ZipFile(sources, "w") as target:
-        target.writestr("package/__init__.py", "from package import failing")
-        target.writestr("package/failing.py", SOURCE)
-        target.writestr("package/deep/__init__.py", "")
-        target.writestr("package/deep/down.py", "from ..failing import fail")
-        target.writestr("package/deep/figures.json", "[1, 2]")
-    target_path = tmp_path / "packed.zip"
-    compile_bytecode.pack_zip(str(sources), str(target_path), text_of("packed"))
-    return target_path
+    files = {
+        "package/__init__.py": "from package import failing",
+        "package/failing.py": SOURCE,
+        "package/deep/__init__.py": "",
+        "package/deep/down.py": "from ..failing import fail",
+        "package/deep/figures.json": "[1, 2]",
+    }
+    sources, target = zipped(tmp_path / "package.zip", files), tmp_path / "packed.zip"
+    compile_bytecode.pack_zip(sources, str(target), text_of("packed"))
+    return target
 
 
 def test_python_imports_modules_that_are_packed_into_one_file(packed_zip: Path) -> None:
@@ -136,13 +138,12 @@ def test_packed_modules_are_the_same_bytes_at_every_build(tmp_path: Path, packed
 def test_a_packed_library_is_imported_from_its_start_and_names_what_it_lacks(
     tmp_path: Path,
 ) -> None:
-    sources, calculator = tmp_path / "sources.zip", tmp_path / "calculator.zip"
-    with zipfile.ZipFile(sources, "w") as target:
-        for name in ("encodings/__init__.py", "one.py", "deep/__init__.py", "deep/two.py"):
-            target.writestr(name, f"name = {name!r}")
+    names = ("encodings/__init__.py", "one.py", "deep/__init__.py", "deep/two.py")
+    sources = zipped(tmp_path / "sources.zip", {name: f"name = {name!r}" for name in names})
+    calculator = tmp_path / "calculator.zip"
     whole, part = str(tmp_path / "whole.zip"), tmp_path / "part.zip"
-    compile_bytecode.compile_zip(str(sources), whole)
-    compile_bytecode.pack_zip(str(sources), str(calculator), text_of("packed"))
+    compile_bytecode.compile_zip(sources, whole)
+    compile_bytecode.pack_zip(sources, str(calculator), text_of("packed"))
     import_closure.write_closure(whole, ["encodings", "deep", "one"], str(calculator), str(part))
     with zipfile.ZipFile(part) as archive:
         early = {"encodings/__init__.pyc", "packed.pyc", "sitecustomize.pyc", "left_out.pyc"}
@@ -152,10 +153,7 @@ def test_a_packed_library_is_imported_from_its_start_and_names_what_it_lacks(
         "import sitecustomize, deep, one, left_out\n"
         "print(deep.name, one.name, one.__spec__.origin, *left_out.NAMES)"
     )
-    answer = subprocess.run(
-        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout == f"deep/__init__.py one.py {part}/one.py deep.two\n"
+    assert printed(program, "-S") == f"deep/__init__.py one.py {part}/one.py deep.two\n"
 
 
 def every_code(code: CodeType) -> list[CodeType]:
@@ -190,10 +188,9 @@ class Point:
 
 
 def test_methods_of_data_classes_come_compiled(tmp_path: Path) -> None:
-    sources, archive = tmp_path / "sources.zip", tmp_path / "packed.zip"
-    with zipfile.ZipFile(sources, "w") as target:
-        target.writestr("points.py", DATA_CLASS)
-    compile_bytecode.pack_zip(str(sources), str(archive), text_of("packed"))
+    sources = zipped(tmp_path / "sources.zip", {"points.py": DATA_CLASS})
+    archive = tmp_path / "packed.zip"
+    compile_bytecode.pack_zip(sources, str(archive), text_of("packed"))
     assert "points" not in sys.modules
     program = f"""import sys; sys.path.append({str(archive)!r})
 import packed; packed.install({str(archive)!r})
@@ -203,9 +200,6 @@ import points
 print(points.Point(1), points.Point.__doc__, len(compiled))
 points.dataclass(type("Unknown", (), {{"__annotations__": {{"name": str}}}}))
 print(len(compiled))"""
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    first, unknown = answer.stdout.splitlines()
+    first, unknown = printed(program).splitlines()
     assert first == "Point(across=1, up=2) Point 0"
     assert int(unknown) > 0  # another class's methods are compiled as ever
