@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.folders import written
 from tools.budget import loaded_files, over_budget
 
 PAGE = """<link rel="stylesheet" href="../a.css"><link rel="canonical" href="./">
@@ -12,20 +13,14 @@ PAGE = """<link rel="stylesheet" href="../a.css"><link rel="canonical" href="./"
 
 def write_page(site: Path) -> Path:
     """A page in a folder of its own, with a script that imports two others, each other's too."""
-    files = {
+    files = dict.fromkeys(("three.js", "asked.js", "seen.png", "later.png"), "")
+    files |= {
         "a.css": "p{}",
         "one.js": 'import{a}from"./two.js";import("./asked.js");',
         "two.js": 'import "./three.js"; import { b } from "./one.js";',
-        "three.js": "",
-        "asked.js": "",
-        "seen.png": "",
-        "later.png": "",
         "page/index.html": PAGE,
     }
-    for name, text in files.items():
-        (site / name).parent.mkdir(exist_ok=True)
-        (site / name).write_text(text, "utf-8")
-    return site / "page" / "index.html"
+    return written(site, files) / "page" / "index.html"
 
 
 def test_a_page_loads_what_its_scripts_import_and_each_file_once(tmp_path: Path) -> None:

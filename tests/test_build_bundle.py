@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import written
 from tools.bundle import load_page_scripts
 from tools.console import BuildError
 
@@ -19,10 +20,7 @@ def built(tmp_path: Path) -> Path:
         "deep/page/index.html": f"<head></head>{named}",
         "index.html": "<head></head>",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    return tmp_path
+    return written(tmp_path, files)
 
 
 def test_a_pages_head_loads_its_scripts_and_what_they_share_once(built: Path) -> None:

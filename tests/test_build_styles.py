@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import written
 from tools.console import BuildError
 from tools.node import find_node
 from tools.styles import END, OURS, merge_styles
@@ -30,10 +31,7 @@ def site(tmp_path: Path) -> Path:
         "deep/page/index.html": LINKS.format(up="../../"),
         "index.html": LINKS.format(up=""),
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    return tmp_path
+    return written(tmp_path, files)
 
 
 def test_the_styles_of_theme_and_plugin_come_into_ours_in_the_order_of_the_links(

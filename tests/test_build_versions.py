@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import written
 from tools.console import BuildError
 from tools.versions import PLACEHOLDERS, VERSIONED, WORKER, folder_of, name_by_content
 
@@ -29,10 +30,7 @@ def write_site(site: Path) -> Path:
         "source/docs/assets/site.js": "",
         WORKER: f'["{PLACEHOLDERS["build"]}", "{PLACEHOLDERS["folders"]}"]',
     }
-    for name, text in files.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text, "utf-8")
-    return site
+    return written(site, files)
 
 
 def named(site: Path) -> tuple[str, str, str]:

@@ -1,0 +1,12 @@
+"""Folders that tests write for what they try."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def written(folder: Path, files: Mapping[str, str]) -> Path:
+    """The folder, with files of these texts."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder
