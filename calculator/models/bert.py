@@ -112,13 +112,14 @@ class Embeddings(Layer):
     """Words, kinds and positions, added and normed."""
 
     places: ClassVar[Size] = POSITIONS
+    width: ClassVar[Size] = HIDDEN
     unused: ClassVar[int] = 0  # the first positions, which no token has
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
-        self.positions = Embedding(self.places, HIDDEN)
-        self.kinds = Embedding(size("token_types"), HIDDEN)
-        self.norm = LayerNorm(HIDDEN)
+        self.words = Embedding(VOCABULARY, self.width, reads_input=True)
+        self.positions = Embedding(self.places, self.width)
+        self.kinds = Embedding(size("token_types"), self.width)
+        self.norm = LayerNorm(self.width)
         # indices of positions and kinds, which take no bytes of their own when they are read
         self.position_indices = Buffer((ONE, self.places), INT64)
         self.kind_indices = Buffer((ONE, self.places), INT64)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.sizes import Size
 from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.loss import masked_loss
@@ -25,6 +26,7 @@ class MaskedModel(LanguageModel, ABC):
     Attributes:
         tied: whether the product is by the table of words.
         transform: the module's name of the dense layer.
+        head_width: of what the dense layer makes.
         wide_loss: whether the loss is of logits in 32 bits.
     """
 
@@ -33,6 +35,7 @@ class MaskedModel(LanguageModel, ABC):
     language_head = ("dense", "norm", "unused_bias", *LanguageModel.language_head)
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
+    head_width: ClassVar[Size] = HIDDEN
     wide_loss: ClassVar[bool] = False
 
     def make_head(
@@ -42,9 +45,9 @@ class MaskedModel(LanguageModel, ABC):
         bias = Parameter((VOCABULARY,)) if product else None
         if self.unused:
             self.head_bias = bias
-        self.dense = Linear(HIDDEN, HIDDEN, dense, name=self.transform)
-        self.norm = LayerNorm(HIDDEN, norm)
-        self.head = words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.dense = Linear(HIDDEN, self.head_width, dense, name=self.transform)
+        self.norm = LayerNorm(self.head_width, norm)
+        self.head = words if self.tied else Embedding(VOCABULARY, self.head_width)
         self.head_bias = bias
         if not self.tied and self.unused:  # a second bias, which the class does not use
             self.unused_bias = Parameter((VOCABULARY,), trained=False)

@@ -22,6 +22,7 @@ PLACES: Final = {
     "qwen3": "qwen.Qwen3",
     "bloom": "alibi.Bloom",
     "codegen": "gptj.CodeGen",
+    "electra": "electra.Electra",
     "distilbert": "bert.DistilBert",
     "gpt_neo": "gpt_neo.GPTNeo",
     "gpt_neox": "gpt_neox.GPTNeoX",
