@@ -27,11 +27,13 @@ from calculator.models.model import LLAMAS
 class Olmo2Attention(GroupedAttention):
     """All heads of queries, and all of keys, are normed together; they turn in 32 bits."""
 
+    norm: ClassVar[type[RMSNorm]] = WideNorm
+
     def __post_init__(self) -> None:
         super().__post_init__()
         queries, keys = self.heads.queries, self.heads.keys
         self.query_norm, self.key_norm = (
-            WideNorm(each * self.heads.width) for each in (queries, keys)
+            self.norm(each * self.heads.width) for each in (queries, keys)
         )
 
     def heads_of(

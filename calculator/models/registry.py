@@ -36,6 +36,7 @@ PLACES: Final = {
     "phi3": "mistral.Phi3",
     "smollm3": "llama.SmolLM3",
     "granite": "llama.Granite",
+    "olmoe": "olmoe.Olmoe",
     "olmo2": "norms_after.Olmo2",
     "olmo3": "norms_after.Olmo3",
     "arcee": "llama.Arcee",
