@@ -28,6 +28,7 @@ PLACES: Final = {
     "gpt_neox": "gpt_neox.GPTNeoX",
     "mpt": "alibi.Mpt",
     "mt5": "t5.MT5",
+    "nemotron": "nemotron.Nemotron",
     "opt": "opt.OPT",
     "phi": "gpt_neox.Phi",
     "roberta": "bert.Roberta",

@@ -86,6 +86,7 @@ def test_heads_must_fill_the_width() -> None:
         ("modernbert", {"layer_types": [{"a": 1}, FULL], "num_hidden_layers": 2}),
         ("mpt", {"attn_config": []}),
         ("mt5", {"feed_forward_proj": "gated-silu"}),
+        ("nemotron", {"partial_rotary_factor": 1.0}),
         ("phi", {"qk_layernorm": True}),
         ("phi", {"num_key_value_heads": 8}),
         ("phi", {"partial_rotary_factor": "half"}),
