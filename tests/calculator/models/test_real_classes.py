@@ -11,8 +11,14 @@ from calculator.resolution import resolve
 from tests.calculator.models.test_any_config import NEEDED
 from tests.calculator.real import elements, oracle, real_model
 
-# heads of which no even number of channels is turned are no default
-GIVEN = {**NEEDED, "hunyuan_v1_dense": {"head_dim": 128}}
+# heads of which no even number of channels is turned are no default; what a class has no default
+# for, or one for another number of layers
+GIVEN = {
+    **NEEDED,
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "nemotron": {"num_key_value_heads": 8},
+}
 TWO_STACKS = ("t5", "mt5")  # whose number of layers is that of one
 
 
