@@ -66,10 +66,11 @@ def test_a_server_without_ranges_sends_all_of_it_again(fetch: Fetch, server: Hub
 
 
 def test_a_whole_file_that_was_not_yet_checked_is_not_fetched_again(
-    fetch: Fetch, tmp_path: Path
+    fetch: Fetch, server: HubRepository, tmp_path: Path
 ) -> None:
     (tmp_path / f".{SUM[:16]}.part").write_bytes(CONTENT)
     fetch()
+    assert server.ranges == [f"bytes={len(CONTENT)}-"]
 
 
 def test_another_file_than_announced_is_refused_and_removed(fetch: Fetch, tmp_path: Path) -> None:
