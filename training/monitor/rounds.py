@@ -5,12 +5,14 @@ from its files: the newest checkpoint, the lists since then, and the updates of 
 While it is down, no round closes: the volunteers say so and wait.
 """
 
+import ctypes
 import logging
 import operator
 import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple
 
 import torch
@@ -54,6 +56,15 @@ def _check(options: MonitorOptions) -> None:
         if value:
             rule = "must not be given: in a run with local steps volunteers use the web host"
             raise InputError(name, value, rule)
+
+
+def give_memory_back() -> None:
+    """Return free pages to the system, if the C library can: glibc keeps those between others.
+
+    Without it, 20 volunteers' rounds of the rehearsal's model take 0.1 MB each.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class RoundsMonitor(Monitor):
@@ -212,6 +223,7 @@ class RoundsMonitor(Monitor):
         for peer, why in closed.left_out.items():
             who = closed.reports[peer].name if peer in closed.reports else peer
             say(f"the update of {who} is not used: {why}")
+        give_memory_back()
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""

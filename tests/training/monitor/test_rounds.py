@@ -1,5 +1,6 @@
 """training/monitor/rounds: the monitor of a run with local steps, in this process."""
 
+import ctypes
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from tests.training.disk import full
 from training.model import checkpoint
 from training.model.build import build_model
+from training.monitor import rounds
 from training.monitor.monitor import MonitorOptions
 from training.monitor.rounds import RoundsMonitor
 from training.network.connection import Endpoint
@@ -84,3 +86,16 @@ def test_a_step_that_found_the_disk_full_is_written_with_the_next(
     monitor.write(lines[1])
     assert [line["step"] for line in monitor.live.progress.read()] == [1, 2]
     monitor.close()
+
+
+@pytest.mark.parametrize("library", [OSError("none"), object()])
+def test_memory_stays_where_no_c_library_takes_it(
+    monkeypatch: pytest.MonkeyPatch, library: object
+) -> None:
+    def open_library(_: None) -> object:
+        if isinstance(library, Exception):
+            raise library
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", open_library)
+    rounds.give_memory_back()
