@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
-from calculator.autograd.sizes import size
+from calculator.autograd.sizes import Size, size
 from calculator.layers.basic import Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.pairs import with_pairs
@@ -46,8 +46,6 @@ class Electra(Bert):
             Task.QUESTIONS: lambda _: Span(),
         }
     )
-    embeddings_class = NarrowEmbeddings
-    head_width = EMBEDDED
     transform = "generator_predictions.dense"
     listed_first = ("embeddings", "project", "layers", "norm")
 
@@ -62,7 +60,12 @@ class Electra(Bert):
         """The tree for an architecture."""
         narrow = architecture.numbers["embedding_size"] != architecture.hidden_size
         stack = Stack((BertBlock(),), architecture.layers)
-        return cls(tied, cls.embeddings_class(), stack, narrow)
+        return cls(tied, NarrowEmbeddings() if narrow else Embeddings(), stack, narrow)
+
+    @property
+    def head_width(self) -> Size:
+        """Width of what the dense layer makes."""
+        return EMBEDDED if self.projected else HIDDEN
 
     def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
         """The last hidden states; the embeddings are held until the base model returns."""

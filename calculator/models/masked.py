@@ -26,7 +26,6 @@ class MaskedModel(LanguageModel, ABC):
     Attributes:
         tied: whether the product is by the table of words.
         transform: the module's name of the dense layer.
-        head_width: of what the dense layer makes.
         wide_loss: whether the loss is of logits in 32 bits.
     """
 
@@ -35,8 +34,12 @@ class MaskedModel(LanguageModel, ABC):
     language_head = ("dense", "norm", "unused_bias", *LanguageModel.language_head)
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
-    head_width: ClassVar[Size] = HIDDEN
     wide_loss: ClassVar[bool] = False
+
+    @property
+    def head_width(self) -> Size:
+        """Width of what the dense layer makes."""
+        return HIDDEN
 
     def make_head(
         self, words: Embedding, dense: bool = True, norm: bool = True, product: bool = True

@@ -7,6 +7,7 @@ import pytest
 from calculator.catalog import MODELS, find_model, groups
 from calculator.catalog.checkpoints import CHECKPOINTS, Checkpoint
 from calculator.errors import InputError
+from calculator.estimate import estimate
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.resolution import resolve
@@ -34,6 +35,13 @@ def test_a_checkpoint_that_is_offered_is_counted_exactly() -> None:
         assert (model.name, model.title) == (checkpoint.name, checkpoint.title)
         counts = count_parameters(model, resolve(model, Plan()))
         assert counts == checkpoint.parameters, checkpoint.name
+
+
+def test_a_step_of_every_checkpoint_is_counted() -> None:
+    """Those of a type may differ in their layers: some of ELECTRA project, others do not."""
+    for checkpoint in counted():
+        model = find_model(checkpoint.name)
+        assert estimate(model, Plan()).gpu.total > 4 * 4 * checkpoint.parameters, checkpoint.name
 
 
 def test_a_type_without_code_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
