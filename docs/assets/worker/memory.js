@@ -14,6 +14,7 @@ import { LoadError } from "./wasm.js";
 const DIGEST = "X-Digest";
 // Python's memory has noted what the browser can do.
 const BROWSER = "X-Browser";
+const PAGE_BYTES = 2 ** 16; // by which WebAssembly's memory grows
 const TRIAL = JSON.stringify({ id: 0, method: "answer", params: {} });
 
 class DamagedError extends Error {}
@@ -114,9 +115,12 @@ function startOf(condensed) {
  * @param {Uint8Array<ArrayBuffer>} condensed
  */
 function fill(module, condensed) {
-  const memory = module.HEAPU8;
   const start = startOf(condensed);
-  if (memory.length < sizeOf(condensed) - start) throw new Error("it has another size");
+  const size = sizeOf(condensed) - start;
+  if (size % PAGE_BYTES) throw new Error("it is no memory of WebAssembly's");
+  if (module.HEAPU8.length < size) module.growMemory(size); // it had grown when it was kept
+  const memory = module.HEAPU8;
+  if (memory.length < size) throw new Error("there is no room for it");
   memory.fill(0, 0, module._sbrk(0));
   expand(condensed, start, memory);
 }
