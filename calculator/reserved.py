@@ -311,9 +311,7 @@ class Program:
         micro = micro_of(prepared.step, prepared.left_out, held)
         return Recorded(micro, sizes, {*micro.left} - self._gradients(recording, micro, sizes))
 
-    def _gradients(
-        self, recording: Recording, micro: Micro, sizes: Sequence[int]
-    ) -> AbstractSet[int]:
+    def _gradients(self, recording: Recording, micro: Micro, sizes: Sequence[int]) -> set[int]:
         """The weights' gradients among the tensors that live: those of a weight's size.
 
         Shards are padded; theirs are what the backward pass leaves of anything but tokens.

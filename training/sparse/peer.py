@@ -27,9 +27,9 @@ class ErrorFeedback:
         e \leftarrow e - \hat\Delta
 
     with the pseudo-gradient Delta, encoded by E and decoded by D. The last step is only made when
-    a round took the update: nothing that was learned is lost. Only where a round had the update and
-    left it out, all is given up: what did not help would be sent again, and the steps would begin
-    with it, round after round.
+    a round took the update: nothing that was learned is lost. Only where the update arrived in time
+    and was rejected, all of it is given up: else the same would be sent again, and the steps would
+    begin with it, round after round.
     Source: SparseLoCo, arXiv:2508.15706, algorithm 1, with beta = 1.
 
     Attributes:
@@ -142,7 +142,7 @@ class Peer:
         state: the shared state that this peer has reached.
         bytes_sent: of all payloads.
         samples, rounds: of the payloads that rounds took.
-        left_out: payloads that rounds had in time and left out.
+        left_out: payloads that arrived in time and were rejected.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ export class RoundsVolunteer {
   #reported = 0; // time of the newest report
   /** @type {number | null} */
   #loss = null;
-  #leftOut = 0; // updates that rounds had and left out
+  #leftOut = 0; // updates that arrived in time and were rejected
   #isStopped = false;
   /** @type {() => void} */
   #wake = () => {};
