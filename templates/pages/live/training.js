@@ -105,7 +105,7 @@ export class TrainingBox {
       case "round": {
         const { round, samples, rounds, leftOut, loss } = news;
         this.section.dataset.rounds = String(rounds);
-        write(this.credit, `Round ${count(round)}. The run has counted ${count(rounds)} of this tab's updates, from ${count(samples)} sequences${leftOut ? `, and left ${count(leftOut)} out, which did not help` : ""}.${loss === null ? "" : ` Its newest loss is ${decimal(loss, 2)}.`}`);
+        write(this.credit, `Round ${count(round)}. The run has counted ${count(rounds)} of this tab's updates, from ${count(samples)} sequences${leftOut ? `, and rejected ${count(leftOut)}, which did not help` : ""}.${loss === null ? "" : ` Its newest loss is ${decimal(loss, 2)}.`}`);
       }
     }
   }

@@ -4,6 +4,7 @@ import ctypes
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from training.run.live import ProgressLine, timestamp
 from training.run.recipes import TINY, TINY_SPARSE
 from training.run.runfile import RunFile
 from training.sparse import catching_up, closing
+from training.sparse.host import Closed
 from training.sparse.shared import flatten
 
 Open = Callable[[], RoundsMonitor]
@@ -85,6 +87,21 @@ def test_a_step_that_found_the_disk_full_is_written_with_the_next(
     assert monitor.step == 1
     monitor.write(lines[1])
     assert [line["step"] for line in monitor.live.progress.read()] == [1, 2]
+    monitor.close()
+
+
+def test_each_round_gives_free_memory_back(
+    open_monitor: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimmed: list[int] = []
+    library = SimpleNamespace(malloc_trim=trimmed.append)
+    monitor = open_monitor()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    closed = iter([Closed(0, (), {}), Closed(1, (), {})])
+    monkeypatch.setattr(monitor.host, "close_if_due", lambda _: next(closed))
+    monitor.look()
+    monitor.look()
+    assert trimmed == [0, 0]
     monitor.close()
 
 

@@ -17,7 +17,9 @@ import { AdamW } from "./docs/assets/volunteer/adamw.js";
 import { open, seal } from "./docs/assets/volunteer/envelope.js";
 import { exactSum } from "./docs/assets/volunteer/sum.js";
 import { newKey, peerIdOf, textOf } from "./docs/assets/volunteer/identity.js";
-import { SharedState } from "./docs/assets/volunteer/shared.js";
+import { RefusedError } from "./docs/assets/volunteer/host.js";
+import { RoundsVolunteer } from "./docs/assets/volunteer/rounds.js";
+import { sha256, SharedState } from "./docs/assets/volunteer/shared.js";
 import * as sparse from "./docs/assets/volunteer/sparse.js";
 
 // So many members, who know each other; how to start one more, and to make it known.
@@ -142,6 +144,44 @@ async function localRound(members, batches, round) {
   return { learned, bytes, contents: contents.map(toText) };
 }
 
+// A host of one volunteer: it closes a round as soon as an update comes, which it takes or not.
+class ScriptedHost {
+  sent = 0;
+  received = 0;
+  number = 0;
+  #files = new Map();
+  #names = new Map();
+
+  constructor(about, checkpoint, fates, key) {
+    Object.assign(this, { about, fates, key, checkpoint });
+  }
+
+  checkpoints = async () => ["checkpoints/0"];
+  find = async (name) => (name === "checkpoints/0" ? "first" : this.#names.get(name));
+  file = async (sum) => (sum === "first" ? this.checkpoint : this.#files.get(sum));
+  round = async () => ({ round: this.number, finished: false });
+  data = async (first, end) => new Uint8Array(end - first);
+
+  async put(where, content) {
+    if (where === "reports") return;
+    const fate = this.fates[this.number];
+    const { fields: { samples, ...of }, signer, body } = await open("payload", content);
+    const { layout, state: { weights, round, samples: before } } = this.volunteer;
+    const state = new SharedState(weights.slice(), round, before);
+    const isTaken = fate === "taken";
+    const update = sparse.decode(body, layout);
+    state.step(isTaken ? [{ samples, update }] : [], this.about.outer);
+    const taken = isTaken ? [[await sha256(content), signer, samples]] : [];
+    const list = new TextEncoder().encode(JSON.stringify(taken));
+    const closing = await seal("closing", { ...of, end: await state.digest() }, list, this.key);
+    const sum = await sha256(closing);
+    this.#files.set(sum, closing);
+    this.#names.set(`closings/${String(this.number).padStart(9, "0")}`, sum);
+    this.number += 1;
+    if (fate === "refused") throw new RefusedError("no");
+  }
+}
+
 // Of the volunteer of a real run, whose files are base 64 here.
 const fromText = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const toText = (bytes) => Buffer.from(bytes).toString("base64");
@@ -183,6 +223,21 @@ Object.assign(answers, {
     } catch (error) {
       return { error: error.message };
     }
+  },
+  // A volunteer's rounds, each "taken", "rejected" or "refused" by a host; what it then has.
+  async followed({ about, checkpoint, fates }) {
+    const [key, closer] = [await newKey(), await newKey()];
+    const [memory, told] = [{ key, samples: 0, rounds: 0 }, []];
+    about.closers = [await peerIdOf(closer.publicKey)];
+    const host = new ScriptedHost(about, fromText(checkpoint), fates, closer);
+    const tell = ({ kind, leftOut }) => {
+      if (kind === "round") told.push({ leftOut, samples: memory.samples });
+    };
+    const volunteer = new RoundsVolunteer(host, about, "tab", memory, tell);
+    host.volunteer = volunteer;
+    const residuals = [];
+    await volunteer.train(() => residuals.push(memory.residual.slice()));
+    return { told, residuals, rounds: memory.rounds };
   },
   adamw({ shape, weights, gradients, settings, rates }) {
     const optimizer = new AdamW(tensorsOf(shape), settings);

@@ -11,7 +11,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.sparse.rounds import make_swarm
 from tests.training.tab.scripts import ask
-from tests.training.tab.test_learning import random_model, steps_of
+from tests.training.tab.test_learning import random_model, shape_of, steps_of
 from training.access import envelope
 from training.access.envelope import FileError
 from training.access.grants import peer_id_of
@@ -147,6 +147,32 @@ def test_a_tabs_local_steps_are_adamws() -> None:
     }
     moved = ask("adamw", settings=settings, **steps_of(model, optimizer, longest=1.0))
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-5, atol=1e-6)
+
+
+def test_a_tab_whose_update_was_rejected_begins_again_and_keeps_it_if_it_never_arrived(
+    tmp_path: Path,
+) -> None:
+    fates = ["refused", "taken", "rejected", "taken"]
+    model = random_model()
+    weights = flatten(list(model.parameters()))
+    store = FolderStore(tmp_path)
+    checkpoint = store.get(catching_up.publish(store, SharedState(weights, 0, 0)), 10**9)
+    optimizer = {"betas": [0.9, 0.95], "weight_decay": 0.0, "max_gradient_norm": 1.0}
+    about = {
+        "run": "r",
+        "model": shape_of(model),
+        "micro_batch": 2,
+        "rows": 4,
+        "poll_seconds": 0,
+        "schedule": {"warmup_steps": 0, "total_steps": len(fates)},
+        "local": optimizer | {"seconds": 0, "learning_rate": 0.01},
+        "outer": {"learning_rate": 0.7, "longest": 2.0, "heaviest": 1.5},
+    }
+    found = ask("followed", about=about, checkpoint=text_of(checkpoint), fates=fates)
+    assert [told["leftOut"] for told in found["told"]] == [0, 0, 1, 1]
+    assert [told["samples"] for told in found["told"]] == [0, 2, 2, 4]
+    assert [bool(residual.any()) for residual in found["residuals"]] == [True, True, False, True]
+    assert found["rounds"] == 2
 
 
 @pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: b"\xff\xff" + c[2:]])
