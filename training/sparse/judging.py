@@ -29,7 +29,6 @@ import math
 import random
 import secrets
 import statistics
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -149,7 +148,7 @@ class Judge:
         self._base: tuple[int, Sequence[float]] | None = None
         self._records: dict[str, Record] = {}
         self._sketcher = Sketcher()
-        self._taken: deque[tuple[str, torch.Tensor]] = deque(maxlen=SKETCHES)  # of norm 1, by peer
+        self._taken = Sketches()
 
     def must_measure(self, peer: str) -> bool:
         """Decide whether an update of a peer has to be measured."""
@@ -178,9 +177,9 @@ class Judge:
         left_out = self._find_faults(records, round_effects)
         for peer, record in records.items():
             self._records[peer] = replace(record, left_out=peer in left_out)
-        self._taken += [
-            (peer, one.sketch) for peer, (one, _) in round_effects.items() if peer not in left_out
-        ]
+        for peer, (effect, _) in round_effects.items():
+            if peer not in left_out:
+                self._taken.add(peer, effect.sketch)
         return left_out
 
     def foresee(self, round_effects: Mapping[str, tuple[Effect, int]]) -> dict[str, str]:
@@ -205,28 +204,29 @@ class Judge:
     def _find_faults(
         self, records: Mapping[str, Record], round_effects: Mapping[str, tuple[Effect, int]]
     ) -> dict[str, str]:
-        idle, taken, left_out = _find_idle(records), list(self._taken), {}
+        idle, here, left_out = _find_idle(records), Sketches(len(round_effects)), {}
         for peer, (effect, _) in round_effects.items():
-            if why := _find_fault(peer, records[peer], effect, taken):
+            alike = self._taken.alike(effect.sketch) | here.alike(effect.sketch)
+            if why := _find_fault(peer, records[peer], effect, alike):
                 left_out[peer] = why
             elif peer in idle:
                 left_out[peer] = "its updates have hardly any effect on the loss"
             else:
-                taken.append((peer, effect.sketch))
+                here.add(peer, effect.sketch)
         return left_out
 
 
-def _find_fault(
-    peer: str, record: Record, effect: Effect, taken: Sequence[tuple[str, torch.Tensor]]
-) -> str:
-    """The reason to leave an update out whatever the others do; empty if there is none."""
+def _find_fault(peer: str, record: Record, effect: Effect, alike: set[str]) -> str:
+    """The reason to leave an update out whatever the others do; empty if there is none.
+
+    `alike` are the peers of which nearly the same was taken.
+    """
     if not math.isfinite(effect.mean):
         return "the loss with it is not finite"
     if effect.mean > HARMFUL_NOW * math.sqrt(effect.variance):
         return f"it raises the loss by {effect.mean:.2g}"
     if record.certainty > HARMFUL:
         return "its updates raise the loss"
-    alike = {whose for whose, other in taken if float(effect.sketch @ other) > COPIED}
     if alike == {peer}:
         return "it repeats an update that was taken of the same peer"
     return "it is a copy of another peer's update" if alike else ""
@@ -240,6 +240,29 @@ def _find_idle(records: Mapping[str, Record]) -> set[str]:
         return set()
     least = USELESS * statistics.median(one.gain for one in known.values())
     return {peer for peer, one in known.items() if one.rounds >= FIRST_ROUNDS and one.gain < least}
+
+
+class Sketches:
+    """The newest sketches that were taken, of norm 1, and their peers.
+
+    Their memory is filled at once: a judge that ran out of it after an hour would be no help.
+    """
+
+    def __init__(self, most: int = SKETCHES) -> None:
+        self._rows = torch.full((most, BUCKETS), 0.0)
+        self._peers = [""] * most
+        self._count = 0
+
+    def add(self, peer: str, sketch: torch.Tensor) -> None:
+        """Take a sketch, in the place of the oldest."""
+        place = self._count % len(self._peers)
+        self._rows[place], self._peers[place] = sketch, peer
+        self._count += 1
+
+    def alike(self, sketch: torch.Tensor) -> set[str]:
+        """The peers that have nearly the same."""
+        places = (self._rows @ sketch > COPIED).nonzero().flatten()
+        return {self._peers[place] for place in places.tolist()}
 
 
 class Sketcher:

@@ -30,6 +30,7 @@ from training.sparse.judging import (
     Effect,
     Judge,
     Sketcher,
+    Sketches,
 )
 from training.sparse.layout import Layout
 from training.sparse.peer import Peer
@@ -41,6 +42,7 @@ SOME = 20  # of them, after which it is seen whether training goes on
 FEW = 12  # rounds, after which it is seen whether a blow counts
 STEPS = 4  # local ones of a round
 NOTHING = Update(torch.tensor([], dtype=torch.int64), torch.tensor([]), 0.0)
+NO_SKETCH = torch.zeros(BUCKETS)
 
 
 def new_student(seed: int) -> Student:
@@ -261,13 +263,13 @@ def test_a_round_does_not_close_before_its_updates_are_judged(begin: Begin) -> N
 
 
 def test_an_effect_is_the_mean_change_and_the_variance_of_that_mean() -> None:
-    effect = Effect.of([1.0, 2.0, 3.0], [1.5, 2.0, 4.0], torch.zeros(1))  # changes of 0.5, 0 and 1
+    effect = Effect.of([1.0, 2.0, 3.0], [1.5, 2.0, 4.0], NO_SKETCH)  # changes of 0.5, 0 and 1
     assert effect == Effect(0.5, pytest.approx(0.25 / 3))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_makes_the_loss_not_finite_is_left_out_and_forgotten(judge: Judge, bad: float) -> None:
-    effect = Effect.of([1.0, 1.0], [1.0, bad], torch.zeros(1))
+    effect = Effect.of([1.0, 1.0], [1.0, bad], NO_SKETCH)
     assert judge.weigh({"a": (effect, 1)}) == {"a": "the loss with it is not finite"}
     assert judge.weigh({"a": (Effect(-1.0, 0.01), 1)}) == {}
 
@@ -319,6 +321,18 @@ def test_the_base_is_measured_once_a_round() -> None:
     assert judge.measure(1, weights, NOTHING).mean == 0.0
     assert asked == [0, 0, 0, 1, 1]
     assert torch.equal(weights, torch.ones(3))
+
+
+def test_the_oldest_sketches_are_forgotten() -> None:
+    sketches = Sketches(2)
+    first, second, third = torch.eye(3, BUCKETS)
+    sketches.add("alice", first)
+    sketches.add("bob", second)
+    assert sketches.alike(first) == {"alice"}
+    sketches.add("carol", third)
+    assert [sketches.alike(one) for one in (first, second, third)] == [set(), {"bob"}, {"carol"}]
+    sketches.add("dave", third)
+    assert sketches.alike(third) == {"carol", "dave"}
 
 
 def test_cosines_of_sketches_are_nearly_those_of_updates() -> None:
