@@ -86,7 +86,7 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
         contributions = []
         for learner, feedback in zip(learners, feedbacks, strict=True):
             learner.set_rate(state.samples / samples)
-            drift = train_locally(
+            difference, computed = train_locally(
                 state.weights - feedback.residual,
                 learner.parameters,
                 learner.optimizer,
@@ -95,9 +95,9 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
                 recipe.optimizer.max_gradient_norm,
                 learner.clock,
             )
-            update = decode(feedback.offer(drift.difference), layout)
+            update = decode(feedback.offer(difference), layout)
             feedback.settle(was_taken=True)
-            contributions.append(Contribution.of(drift.samples, update))
+            contributions.append(Contribution.of(computed, update))
         if one_file:
             total = sum(one.samples for one in contributions)
             parts = [one.read().dense(layout.elements) * one.samples for one in contributions]

@@ -67,8 +67,8 @@ def encode(vector: torch.Tensor, layout: Layout) -> bytes:
         raise InputError("vector", tuple(vector.shape), f"must be [{layout.elements}]")
     if not bool(vector.isfinite().all()):
         raise InputError("vector", "the update", "must be finite in every element")
-    parts = [part for rows in _rows(vector, layout) for part in [_encode_rows(rows)]]
-    scales, codes, places = (torch.cat(section) for section in zip(*parts, strict=True))
+    parts = zip(*map(_encode_rows, _rows(vector, layout)), strict=True)
+    scales, codes, places = map(torch.cat, parts)
     content = scales.to(torch.bfloat16).cpu().view(torch.int16).numpy().astype("<i2").tobytes()
     for numbers, bits in ((codes, VALUE_BITS), (places, PLACE_BITS)):
         content += pack(numbers, bits).cpu().numpy().tobytes()

@@ -4,7 +4,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -73,21 +72,6 @@ class ErrorFeedback:
 Compute = Callable[[], int]  # adds one local step's gradients; gives the samples that went in
 
 
-@dataclass(frozen=True)
-class Drift:
-    """The result of local steps.
-
-    Attributes:
-        difference: the pseudo-gradient, first weights minus last ones: float32 [elements].
-        samples: that the steps were computed from.
-        steps: that were made.
-    """
-
-    difference: torch.Tensor
-    samples: int
-    steps: int
-
-
 def train_locally(
     start: torch.Tensor,
     parameters: Sequence[torch.nn.Parameter],
@@ -96,8 +80,11 @@ def train_locally(
     seconds: float,
     max_gradient_norm: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
-) -> Drift:
+) -> tuple[torch.Tensor, int]:
     """Make local steps for some time, each peer at its own pace.
+
+    Gives the pseudo-gradient, first weights minus last ones, float32 [elements], and the samples
+    that it was computed from.
 
     A step that began in time is completed, and one is always made. A step whose gradients are not
     finite changes nothing and counts no samples. The optimizer keeps its states from round to
@@ -122,7 +109,7 @@ def train_locally(
             samples += computed
     optimizer.zero_grad(set_to_none=True)
     local = flatten(parameters)
-    return Drift(start.to(local.device) - local, samples, steps)
+    return start.to(local.device) - local, samples
 
 
 class Peer:
@@ -175,7 +162,7 @@ class Peer:
         """
         if self._published is not None:
             raise RuntimeError("this peer has a payload in the round already")
-        drift = train_locally(
+        difference, samples = train_locally(
             self.state.weights - self._feedback.residual,
             self._parameters,
             self._optimizer,
@@ -184,13 +171,13 @@ class Peer:
             self._max_gradient_norm,
             clock,
         )
-        if not drift.samples:
+        if not samples:
             return None
-        update = self._feedback.offer(drift.difference)
+        update = self._feedback.offer(difference)
         of = self.swarm.round_of(self.state)
-        self._content = payload.write(of, drift.samples, update, self._key)
+        self._content = payload.write(of, samples, update, self._key)
         self._published = hashlib.sha256(self._content).hexdigest()
-        self._pending = drift.samples
+        self._pending = samples
         return self._published
 
     def publish(self) -> None:

@@ -119,10 +119,8 @@ def shares(contributions: Sequence[Contribution]) -> list[float]:
     single peer decides a round.
 
     Raises:
-        InputError: there is no update, or one of no samples.
+        InputError: an update is of no samples.
     """
-    if not contributions:
-        raise InputError("contributions", "none", "must be at least one")
     fewest = min(contribution.samples for contribution in contributions)
     if fewest < 1:
         raise InputError("samples", fewest, "must be at least 1")
