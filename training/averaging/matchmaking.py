@@ -78,8 +78,6 @@ class ExpectantAverager(DecentralizedAverager):
         group: Any = multiprocessing.Array("c", MOST_BITS)
         group.value = options.get("initial_group_bits", "").encode()
         self._group = group
-        self._searches: set[asyncio.Task[Any]] = set()
-        self._held_search: Any = None
         super().__init__(*args, **options)
 
     @property
@@ -109,28 +107,8 @@ class ExpectantAverager(DecentralizedAverager):
         self._matchmaking.min_group_size = self.least_peers
         if self.client_mode:
             self._be_patient()
-        self._hold_searches()
         _notice_every_cancellation(step)
         await super()._step(step=step, **options)
-
-    def _hold_searches(self) -> None:
-        """Hold each search for a group until it ends.
-
-        The library lets go of a search that it has cancelled, and its loop holds tasks weakly. One
-        that garbage collection takes before its end keeps the lock: every later round would wait.
-        """
-        matchmaking, held = self._matchmaking, self._searches
-        search = matchmaking.look_for_group
-        if search is self._held_search:
-            return
-
-        async def look_for_group(step: StepControl) -> Any:
-            if task := asyncio.current_task():
-                held.add(task)
-                task.add_done_callback(held.discard)
-            return await search(step)
-
-        self._held_search = matchmaking.look_for_group = look_for_group
 
     def _be_patient(self) -> None:
         """Accept a leader that begins a little later than we would.

@@ -3,8 +3,9 @@
 asyncio holds tasks weakly, and a stream's reader too: a task that waits for the network daemon's
 answer and that nobody else refers to can be collected as garbage in the middle of its work. Of
 hivemind 1.1.12's tasks many are such; the log then says "Task was destroyed but it is pending",
-and an exchange with the others breaks off without a cause. A loop whose task factory keeps
-every task until it is done does not lose any.
+and an exchange with the others breaks off without a cause. A cancelled search for a group that is
+collected keeps its lock, and every later round waits for it. A loop whose task factory keeps every
+task until it is done does not lose any.
 """
 
 import asyncio

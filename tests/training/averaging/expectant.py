@@ -16,6 +16,7 @@ from hivemind.averaging.control import StepControl
 from hivemind.utils import MPFuture
 
 from training.averaging.matchmaking import ExpectantAverager
+from training.network.tasks import keep_tasks
 
 MATCHMAKING_SECONDS = 600.0
 MEETING_SECONDS = 5.0  # in which two that are enough have met
@@ -43,6 +44,7 @@ def begin(averagers: list[ExpectantAverager], expected: int) -> list[StepControl
 
 
 if __name__ == "__main__":
+    keep_tasks()  # as `Network` does
     local = ["/ip4/127.0.0.1/tcp/0"]
     first = hivemind.DHT(start=True, host_maddrs=local)
     second = hivemind.DHT(start=True, host_maddrs=local, initial_peers=first.get_visible_maddrs())
