@@ -137,7 +137,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         if self.is_in_company:
             return False
         self.tracker.look_now(NEWS_SECONDS)
-        return bool(self.tracker.global_progress.num_peers > 1)
+        return self.is_in_company
 
     def _begin_averaging_gradients(self, grad_scaler: Any) -> bool:
         averager = self.grad_averager
@@ -159,7 +159,10 @@ class SwarmOptimizer(hivemind.Optimizer):
         except Exception as error:
             if not control.done():
                 control.cancel()
-            raise RoundFailedError(_why_it_failed(control, error)) from error
+            why = "no group of volunteers was found"
+            if control.began_allreduce:
+                why = f"the exchange failed ({error!r})"
+            raise RoundFailedError(why) from error
         self._load_averaged_gradients_into_optimizer_()
         rounds = self.grad_averager.take_rounds()
         for seen in rounds:
@@ -320,12 +323,6 @@ class SwarmOptimizer(hivemind.Optimizer):
             self.state_averager.state_sharing_priority = self.local_epoch
 
 
-def _why_it_failed(control: Any, error: Exception) -> str:
-    if control.began_allreduce:
-        return f"the exchange failed ({error!r})"
-    return "no group of volunteers was found"
-
-
 def open_optimizer(
     network: Network,
     recipe: Recipe,
@@ -342,6 +339,8 @@ def open_optimizer(
     """
     swarm = recipe.swarm
     wire = WireCompression(wire_format, swarm.compression_threshold)
+    # a newcomer's first weights should not be rounded to 8 bits
+    whole = wire if wire_format is WireFormat.EXACT else WireCompression(WireFormat.FLOAT16, 0)
     # a request must be answered well before the time to find a group is over, or two peers
     # that ask each other wait in vain
     guarded: dict[str, Any] = {
@@ -377,7 +376,7 @@ def open_optimizer(
             **guarded,
         ),
         state_averaging_compression=wire,
-        load_state_compression=exact_or_float16(wire),
+        load_state_compression=whole,
         averager_opts=guarded,
         tracker_opts={
             "private_key": network.key,
@@ -404,10 +403,3 @@ def state_bytes(optimizer: SwarmOptimizer) -> int:
     _, tensors = dump_optimizer_state(optimizer.opt)
     wire = WireCompression(WireFormat.FLOAT16, threshold=1)
     return expected_bytes([*optimizer.state_averager.main_parameters, *tensors], wire)
-
-
-def exact_or_float16(wire: WireCompression) -> WireCompression:
-    """Format for whole states: a newcomer's first weights should not be rounded to 8 bits."""
-    if wire.wire_format is WireFormat.EXACT:
-        return wire
-    return WireCompression(WireFormat.FLOAT16, wire.threshold)

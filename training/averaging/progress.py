@@ -16,14 +16,13 @@ from hivemind.optim.progress_tracker import GlobalTrainingProgress, ProgressTrac
 from hivemind.p2p import PeerID
 from hivemind.utils import ValueWithExpiration, get_dht_time
 
-from training.averaging.paces import Paces
+from training.averaging.paces import IDLE, Paces
 from training.records.kinds import Progress
 from training.records.owners import entries, identity_of
 
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 5.0
-HELPERS_PACE = 1e-9  # samples per second: below it, a peer computes nothing
 LIARS = 4  # of this many peers, one may claim a step that does not exist
 OLDEST_SECONDS = 30.0  # a report's age: what its sender may have computed since counts, too
 
@@ -103,7 +102,7 @@ class CredibleTracker(ProgressTracker):
         self.reachable = tuple(
             PeerID(r.peer_id)
             for r in believed.values()
-            if not r.client_mode and r.samples_per_second > HELPERS_PACE
+            if not r.client_mode and r.samples_per_second > IDLE
         )
         self.ceiling = max([float(r.epoch) for r in believed.values()], default=math.inf)
 
