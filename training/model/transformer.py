@@ -161,12 +161,6 @@ class TextToImageTransformer(PreTrainedModel):
         hidden = self._decode(self.image_embedding(codes[:, None]), cache)
         return self.image_logits(hidden[:, -1])
 
-    @torch.no_grad()
-    def next_logits(self, text_ids: torch.Tensor, image_codes: torch.Tensor) -> torch.Tensor:
-        """Logits of the code after the first ones [B, n], computed without a cache."""
-        hidden = self._decode(self.embed(self._name_padding(text_ids), image_codes))
-        return self.image_logits(hidden[:, -1])
-
     def image_logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of image codes from hidden states of any leading shape."""
         return functional.linear(hidden, self.image_embedding.weight, self.image_bias)
