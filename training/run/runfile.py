@@ -133,20 +133,7 @@ class RunFile:
         return "\n".join(lines) + "\n"
 
 
-_TEXTS = (
-    "name",
-    "recipe",
-    "title",
-    "organisation",
-    "authority",
-    "authority_key",
-    "live",
-    "exchange",
-    "store",
-    "data",
-    "checkpoints",
-    "license",
-)
+_TEXTS = tuple(one.name for one in fields(RunFile) if one.type is str)
 
 
 def load(source: str) -> RunFile:

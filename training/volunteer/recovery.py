@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from hivemind.optim.state_averager import dump_optimizer_state
@@ -79,6 +80,10 @@ class Recovery:
             )
             return None
 
+    def _adopt(self, model: torch.nn.Module, step: int, **options: Any) -> None:
+        parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
+        self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, **options))
+
     def take_checkpoint(self) -> None:
         """Go on from the published checkpoint if it is newer than what we have."""
         if not self.live:
@@ -97,8 +102,7 @@ class Recovery:
             return
         if step > self.optimizer.local_epoch:
             states = self._fetch_states(step)
-            parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
-            self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, states=states))
+            self._adopt(model, step, states=states)
             self.say(f"continuing from the published checkpoint of step {step}")
 
     def go_back(self, order: RollbackOrder) -> bool:
@@ -121,8 +125,7 @@ class Recovery:
                 "are not used here: tell the organizers"
             )
             return False
-        parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
-        self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, first_step=True))
+        self._adopt(model, step, first_step=True)
         self.say(
             f"the moderators returned to the weights of step {order.checkpoint}: "
             f"continuing with them as step {step}"
@@ -139,6 +142,5 @@ class Recovery:
         if saved is not None:
             self.optimizer.adopt(saved.state)
             return
-        parameters = [p.detach() for p in ordered_parameters(build_model(self.recipe), self.recipe)]
-        self.optimizer.adopt(self.optimizer.with_parameters(0, parameters))
+        self._adopt(build_model(self.recipe), 0)
         self.take_checkpoint()
