@@ -201,11 +201,7 @@ def _host(options: argparse.Namespace) -> int:
     run = load(options.run)
     # Where the commands of the monitor and the authority look, too.
     folder = options.folder or default_folder(run, "monitor").parent
-    further = ["--host", options.host, "--port", str(options.port)]
-    if options.announce:
-        further += ["--announce", *options.announce]
-    if options.behind_firewall:
-        further.append("--behind-firewall")
+    further = supervisor.endpoint_words(options)
     for name in ("minutes", "sequences", "threads"):
         value = getattr(options, name)
         further += [f"--{name}", str(value)] if value is not None else []

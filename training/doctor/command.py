@@ -127,11 +127,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
 
 def _place(options: argparse.Namespace, folder: Path) -> list[str]:
     """The options that doctor and `join` share."""
-    shared = ["--folder", str(folder), "--host", options.host, "--port", str(options.port)]
-    if options.announce:
-        shared += ["--announce", *options.announce]
-    if options.behind_firewall:
-        shared.append("--behind-firewall")
+    shared = ["--folder", str(folder), *supervisor.endpoint_words(options)]
     if options.micro_batch is not None:
         shared += ["--micro-batch", str(options.micro_batch)]
     return shared

@@ -6,6 +6,7 @@ its own: the supervisor restarts a start that does not answer, brings a crashed 
 ends the whole session when the peer is over.
 """
 
+import argparse
 import contextlib
 import os
 import signal
@@ -33,6 +34,16 @@ PAUSE_SECONDS = {CANNOT_CONNECT: 15.0}
 
 
 COMMAND = (sys.executable, "-m", "training")
+
+
+def endpoint_words(options: argparse.Namespace) -> list[str]:
+    """Options that say where a peer listens, as they are typed."""
+    words = ["--host", options.host, "--port", str(options.port)]
+    if options.announce:
+        words += ["--announce", *options.announce]
+    if options.behind_firewall:
+        words.append("--behind-firewall")
+    return words
 
 
 class Worker:
