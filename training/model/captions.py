@@ -1,7 +1,7 @@
 """Captions as token ids: the words of the shapes, or any Hugging Face tokenizer."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -11,15 +11,8 @@ from training.run.status import first_line
 from training.shapes.samples import WORDS
 
 
-class CaptionTokenizer(Protocol):
-    """Turns captions into ids; 0 begins a sequence and fills up short captions."""
-
-    def __call__(self, captions: Sequence[str]) -> torch.Tensor:
-        """Token ids of captions: int64 [B, T]."""
-
-
 class WordTokenizer:
-    """One id for each word of the shapes' captions, from 1."""
+    """One id for each word of the shapes' captions, from 1; 0 fills up short captions."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -80,7 +73,7 @@ def find_tokenizer(name: str) -> Any:
         raise InputError("tokenizer", name, rule) from error
 
 
-def load_tokenizer(name: str, model: ModelSettings) -> CaptionTokenizer:
+def load_tokenizer(name: str, model: ModelSettings) -> WordTokenizer | HubTokenizer:
     """The tokenizer that a text-to-image model was made for."""
     if name == "shapes":
         return WordTokenizer(model.text_length)

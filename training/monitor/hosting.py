@@ -160,15 +160,11 @@ def make_notebook(template: str, run: RunFile) -> str:
     """The notebook for volunteers without a GPU, with the run file in it."""
     notebook = json.loads(template)
     cells = notebook["cells"]
-    form = next(place for place, cell in enumerate(cells) if "parameters" in _tags(cell))
+    tags = [cell["metadata"].get("tags", []) for cell in cells]
+    form = next(place for place, names in enumerate(tags) if "parameters" in names)
     source = f"%%writefile run.toml\n{run.to_toml()}"
     cells.insert(form, cells[form] | {"id": "run-file", "metadata": {}, "source": source})
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
-
-
-def _tags(cell: dict[str, Any]) -> list[str]:
-    tags: list[str] = cell["metadata"].get("tags", [])
-    return tags
 
 
 def warnings(run: RunFile) -> list[str]:

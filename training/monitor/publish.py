@@ -39,6 +39,7 @@ def upload(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:
     """
     folder = (live.path / (entry.address or "")).parent
     card = make_card(run, live, entry)
+    loss = "" if entry.loss is None else f", loss {entry.loss:.3f}"
     try:
         api = HfApi()
         api.create_repo(run.checkpoints, exist_ok=True)
@@ -50,7 +51,7 @@ def upload(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:
                 CommitOperationAdd(f"{WEIGHTS}.sha256", f"{entry.sha256}  {WEIGHTS}\n".encode()),
                 CommitOperationAdd("README.md", card.encode()),
             ],
-            commit_message=f"Step {entry.step}" + ("" if entry.loss is None else _loss(entry.loss)),
+            commit_message=f"Step {entry.step}{loss}",
         )
     except HfHubHTTPError as error:
         raise PublishError(_explain(run.checkpoints, error)) from error
@@ -159,10 +160,6 @@ def _explain(repository: str, error: HfHubHTTPError) -> str:
         token = "the token may not write there" if get_token() else "there is no token"
         return f"{repository}: the Hub refuses ({status}): {token}; HF_TOKEN must hold one that may"
     return f"{repository}: the Hub answers {status}: {first_line(error)}"
-
-
-def _loss(loss: float) -> str:
-    return f", loss {loss:.3f}"
 
 
 def make_card(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:

@@ -14,7 +14,6 @@ from calculator.errors import InputError
 from training.model.captions import load_tokenizer
 from training.model.language import continue_texts
 from training.model.transformer import TextToImageTransformer
-from training.pictures import sampling
 from training.pictures.codes import CodeModel
 from training.run.recipes import GenerationSettings, ModelSettings, Recipe
 
@@ -143,7 +142,7 @@ def draw_prompts(model: PreTrainedModel, recipe: Recipe) -> list[list[bytes]] | 
         return continue_texts(model, recipe, prompts)
     if codes is None:
         return []
-    pictures = sampling.draw(model, CodeModel.load(codes), prompts, recipe)
+    pictures = draw(model, CodeModel.load(codes), prompts, recipe)
     return [[_to_png(picture) for picture in row] for row in pictures]
 
 
