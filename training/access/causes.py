@@ -125,7 +125,6 @@ class AccessRefusedError(PermissionError):
     """Access was refused or could not be obtained; the message says why and what to do.
 
     Attributes:
-        cause: the cause.
         detail: anything else known: the user's name, the moderators' reason, the seconds to wait.
     """
 

@@ -107,7 +107,6 @@ def verify(token: bytes, authority_key: str, run: str, peer_id: str) -> Grant:
     the identity of both ends of a connection.
 
     Args:
-        token: the grant as bytes.
         authority_key: the authority's public key, as `public_key_text` writes it.
         peer_id: the identity of whoever showed it, in base 58.
 

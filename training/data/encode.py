@@ -77,9 +77,7 @@ def encode(
 
     Args:
         source: see the module.
-        folder: where the shards go.
         settings: the filters, and the pixels that the VQ-GAN is shown.
-        codes: the VQ-GAN.
         count: None for all; required for the endless shapes.
         shard_rows: source rows of a shard.
 

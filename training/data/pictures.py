@@ -30,7 +30,6 @@ class Pictures:
     A batch is `text_ids`, int64 [B, T], and `image_codes`, int64 [B, I].
 
     Args:
-        data: the filters and the tokenizer.
         model: the shape that the codes must have.
     """
 

@@ -2,9 +2,8 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import (  # type: ignore[attr-defined]
@@ -23,26 +22,6 @@ _PASSING = (408, 425, 429)  # refusals that pass, besides the errors of a server
 DOWN = (OSError, HTTPError)  # what tells that a host does not answer
 
 
-class Source(Protocol):
-    """A list of shards, which can be had one at a time."""
-
-    def names(self) -> list[str]:
-        """The shards' names, in an order that is the same for everybody.
-
-        Raises:
-            InputError: there is none.
-            OSError, HTTPError: the host does not answer.
-        """
-
-    def take(self, name: str) -> AbstractContextManager[Path]:
-        """The shard as a file on this machine, while the block runs.
-
-        Raises:
-            ShardError: it is not there, or too large.
-            OSError, HTTPError: the host does not answer.
-        """
-
-
 class Folder:
     """The Parquet files in a folder, such as `encode` writes."""
 
@@ -50,13 +29,13 @@ class Folder:
         self.path = path
 
     def names(self) -> list[str]:
-        """The shards' names in order."""
+        """The shards' names in order, the same for everybody."""
         names = (path.name for path in self.path.glob("*.parquet"))
         return sorted(name for name in names if not name.startswith("."))
 
     @contextmanager
     def take(self, name: str) -> Iterator[Path]:
-        """The file itself."""
+        """The file itself; raises ShardError where it is not there."""
         path = self.path / name
         if not path.exists():
             raise ShardError("it is not there any more")
@@ -78,7 +57,12 @@ class HubDataset:
         self._sizes: dict[str, int] = {}
 
     def names(self) -> list[str]:
-        """The names of the training split's files, of all where none is called so."""
+        """The names of the training split's files, of all where none is called so.
+
+        Raises:
+            InputError: there is no such data set.
+            OSError, HTTPError: the Hub does not answer.
+        """
         if self._revision is None:
             try:
                 self._look()
@@ -108,7 +92,12 @@ class HubDataset:
 
     @contextmanager
     def take(self, name: str) -> Iterator[Path]:
-        """The file, downloaded into a folder that goes with the block."""
+        """The file, downloaded into a folder that goes with the block.
+
+        Raises:
+            ShardError: it is not there, or too large.
+            OSError, HTTPError: the Hub does not answer.
+        """
         if self._sizes[name] > LARGEST_FILE:
             raise ShardError(f"it has {self._sizes[name]:,} bytes")
         with tempfile.TemporaryDirectory(prefix="shard-") as folder:
@@ -129,6 +118,9 @@ class HubDataset:
                     raise ShardError(f"the Hub refuses it ({_status(error)})") from error
                 raise
             yield Path(path)
+
+
+Source = Folder | HubDataset
 
 
 def find_source(source: str) -> Source:

@@ -130,7 +130,6 @@ def fetch(
     """Get the newest published checkpoint from an address or a folder: its step and the model.
 
     Args:
-        live: http(s) address or folder of the live data.
         folder: where a download that breaks off is kept and goes on the next time.
         report: told how many per cent have come.
         config: the run's own, which its members know; None: the one published with the weights.
@@ -154,7 +153,6 @@ def fetch_states(
     """Get the optimizer's states beside the newest checkpoint; None where there are none.
 
     Args:
-        live: http(s) address or folder of the live data.
         step: that the checkpoint must be of.
         like: states of the same run: shapes and types must be theirs.
         folder: where a download that breaks off is kept.

@@ -108,7 +108,6 @@ class TextToImageTransformer(PreTrainedModel):
         Args:
             text_ids: int64 [B, T]; `padding_id` where there is no word.
             image_codes: int64 [B, I], the picture's codes row by row.
-            return_logits: also give the logits back.
 
         Raises:
             InputError: T or I is not the configuration's.

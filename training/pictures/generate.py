@@ -69,7 +69,6 @@ def illustrate(
     Args:
         checkpoint: a folder or file of a checkpoint, a live folder or its address, or a Hub name;
             or a model that is loaded already.
-        prompts: captions.
         recipe: None: the one that the checkpoint names.
         settings: None: the recipe's.
         codes: folder or Hub name of the VQ-GAN; None: the recipe's.

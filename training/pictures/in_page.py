@@ -42,7 +42,6 @@ def pack(model: PreTrainedModel, recipe: Recipe) -> bytes | None:
     The page knows one tokenizer, that of the shapes' words, and VQ-GANs without attention.
 
     Args:
-        model: the transformer.
         recipe: names the tokenizer, the VQ-GAN, and how to sample.
     """
     if not isinstance(model, TextToImageTransformer):

@@ -34,7 +34,6 @@ class Scorer:
 
         Args:
             source: `shapes` for the small model of the shapes; else a folder or Hub name.
-            device: where to compute.
 
         Raises:
             InputError: no CLIP model is found there.

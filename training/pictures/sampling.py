@@ -30,7 +30,6 @@ def draw_codes(
     Args:
         model: reads the caption once, then one code after the other with a key-value cache.
         text_ids: captions; repeat one to draw several pictures of it.
-        settings: temperature, top-k and top-p.
         generator: on the CPU, for pictures that can be drawn again.
     """
     logits, cache = model.start(text_ids)
@@ -89,8 +88,6 @@ def draw(
 
     Args:
         model: the transformer; it is left in the mode (training or not) that it was in.
-        codes_model: turns codes into pixels.
-        prompts: captions.
         recipe: names the tokenizer that turns prompts into ids.
         settings: how to sample; None takes the recipe's.
         seed: the same seed draws the same pictures.

@@ -73,7 +73,6 @@ def download(
     for the rest only; a server that cannot give a part sends all of it again.
 
     Args:
-        address: http or https.
         path: where the whole file goes, replaced at once.
         sha256: in hexadecimal.
         report: told the percentage whenever it changes.
