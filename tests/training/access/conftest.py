@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
-import uvicorn
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import client
@@ -22,6 +20,7 @@ from training.authority.hub import Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service
 from training.authority.standin import StandInHub, StandInUser
+from training.monitor.web_host import WebHost
 from training.run.runfile import RunFile
 
 HUB_PREFIX = "hf_"  # apart, so that no search for leaked tokens finds these
@@ -63,20 +62,6 @@ class Place:
         return client.ask(self.run, RSAPrivateKey.process_wide(), Token(token))
 
 
-def serve(application: object) -> tuple[uvicorn.Server, Thread, int]:
-    """Serve an application on this machine; gives the port."""
-    config = uvicorn.Config(
-        application, host="127.0.0.1", port=0, log_config=None, access_log=False, ws="none"
-    )
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        thread.join(0.01)
-    return server, thread, server.servers[0].sockets[0].getsockname()[1]
-
-
 @pytest.fixture
 def open_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
     with ExitStack() as stack:
@@ -103,18 +88,13 @@ def open_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
                 user_rate or Rate(1000, 1000.0),
             )
             application = make_service(admissions, address_rate or Rate(1000, 1000.0))
-            server, thread, port = serve(application)
-
-            def stop() -> None:
-                server.should_exit = True
-                thread.join()
-
-            stack.callback(stop)
+            served = WebHost(application, "127.0.0.1", 0)
+            stack.callback(served.close)
             run = RunFile(
                 name=policy.run,
                 recipe="tiny",
                 organisation=policy.organisation,
-                authority=f"http://127.0.0.1:{port}",
+                authority=served.address,
             )
             return Place(run, tmp_path, hub, books)
 

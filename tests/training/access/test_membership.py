@@ -18,6 +18,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from calculator.errors import InputError
 from tests.training.access.conftest import ALICE, Place
 from tests.training.processes import wait_for
+from tests.training.sparse.clocks import Clock
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
@@ -218,14 +219,6 @@ def test_the_stored_token_is_found(tmp_path: Path) -> None:
 PEER_ID = grants.peer_id_of(PEER)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 class Table:
     """A hash table with one list of grants, which counts who looks."""
 
@@ -254,7 +247,7 @@ class Table:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(directory, "time", clock)
+    monkeypatch.setattr(directory, "time", SimpleNamespace(monotonic=clock))
     return clock
 
 
