@@ -10,6 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
 from calculator.errors import InputError
 from training.data import encode, streaming
@@ -286,32 +291,30 @@ def test_captions_that_cannot_be_drawn_are_refused(caption: str, rule: str) -> N
         WordTokenizer(6)([caption])
 
 
-def test_hub_tokenizers_are_cut_and_padded_with_zeros(tmp_path: Path) -> None:
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(WordLevel({"[UNK]": 1, "a": 2, "cat": 3}, unk_token="[UNK]"))
+@pytest.mark.parametrize(
+    ("special", "length", "captions", "ids"),
+    [
+        (
+            {"unk_token": "[X]"},
+            3,
+            ["a cat", "a a a cat", "dog"],
+            [[2, 3, 0], [2, 2, 2], [1, 0, 0]],
+        ),
+        # As T5's does where it is not told otherwise; the run of 2021 told it otherwise.
+        ({"eos_token": "[X]"}, 4, ["a cat", "a a a a cat"], [[2, 3, 0, 0], [2, 2, 2, 2]]),
+    ],
+)
+def test_hub_tokenizers_are_cut_and_padded_with_zeros_and_add_no_end(
+    tmp_path: Path, special: dict[str, str], length: int, captions: list[str], ids: list[list[int]]
+) -> None:
+    words = WordLevel({"[X]": 1, "a": 2, "cat": 3}, unk_token=special.get("unk_token"))
+    tokenizer = Tokenizer(words)
     tokenizer.pre_tokenizer = Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(tmp_path)
-    hub = HubTokenizer(str(tmp_path), length=3, vocabulary_size=10)
-    assert hub(["a cat", "a a a cat", "dog"]).tolist() == [[2, 3, 0], [2, 2, 2], [1, 0, 0]]
+    if "eos_token" in special:
+        end = TemplateProcessing(single="$0 [X]", special_tokens=[("[X]", 1)])
+        tokenizer.post_processor = end
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(tmp_path)
+    hub = HubTokenizer(str(tmp_path), length, vocabulary_size=10)
+    assert hub(captions).tolist() == ids
     with pytest.raises(InputError, match="the model knows 2"):
-        HubTokenizer(str(tmp_path), length=3, vocabulary_size=2)
-
-
-def test_hub_tokenizers_add_no_end_token(tmp_path: Path) -> None:
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-    from tokenizers.processors import TemplateProcessing
-    from transformers import PreTrainedTokenizerFast
-
-    # As T5's does where it is not told otherwise; the run of 2021 told it otherwise.
-    tokenizer = Tokenizer(WordLevel({"</s>": 1, "a": 2, "cat": 3}))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(single="$0 </s>", special_tokens=[("</s>", 1)])
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>").save_pretrained(tmp_path)
-    hub = HubTokenizer(str(tmp_path), length=4, vocabulary_size=10)
-    assert hub(["a cat", "a a a a cat"]).tolist() == [[2, 3, 0, 0], [2, 2, 2, 2]]
+        HubTokenizer(str(tmp_path), length, vocabulary_size=2)
