@@ -25,10 +25,15 @@ def make_setup(tmp_path: Path) -> MakeSetup:
 
 
 def expect(
-    findings: Iterable[Finding], verdict: Verdict, cause: str = "", fix: str = ""
+    findings: Iterable[Finding],
+    verdict: Verdict,
+    cause: str = "",
+    fix: str = "",
+    passes: bool | None = None,
 ) -> Finding:
     """The only finding, which has a verdict, and words in its cause and its fix."""
     (finding,) = findings
+    assert passes in (None, finding.passes)
     assert finding.verdict is verdict
     assert cause in finding.cause
     assert fix in finding.fix

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tests.training.doctor.conftest import MakeSetup
 from tests.training.sparse.objects import ObjectProcess
 from training.doctor import services
 from training.doctor.clock import Reading
-from training.doctor.findings import PointName, Verdict
+from training.doctor.findings import Finding, PointName, Verdict
 
 TIME = 1_700_000_000.0
 STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2, "time": TIME}
@@ -28,13 +28,23 @@ def web() -> Iterator[str]:
         yield address
 
 
-def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(
-    make_setup: MakeSetup, web: str
-) -> None:
+Look = Callable[..., list[Finding]]
+
+
+@pytest.fixture
+def look(make_setup: MakeSetup, web: str) -> Look:
+    """Looks at the host of a run whose file may say something else."""
+
+    def look(readings: list[Reading] | None = None, **changes: str) -> list[Finding]:
+        run = {"name": "our-run", "recipe": "sparse", "exchange": web} | changes
+        return services.look_at_exchange(make_setup(run=run), [] if readings is None else readings)
+
+    return look
+
+
+def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(look: Look, web: str) -> None:
     readings: list[Reading] = []
-    found = services.look_at_exchange(
-        make_setup(run={"name": "our-run", "recipe": "sparse", "exchange": web}), readings
-    )
+    found = look(readings)
     (reading,) = readings
     assert reading.ahead == pytest.approx(time.time() - TIME, abs=60.0)
     assert {one.point for one in found} == {
@@ -47,49 +57,31 @@ def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "words", "passes"),
+    ("changes", "words", "passes"),
     [
-        ("their-run", "", "is the host of another run", False),
-        ("our-run", "/elsewhere", "is no host of a run", False),
+        ({"name": "their-run"}, "is the host of another run", False),
+        ({"exchange": "{web}/elsewhere"}, "is no host of a run", False),
+        ({"exchange": "http://127.0.0.1:9"}, "no connection to", True),
+        ({"exchange": ""}, "names no exchange", False),
     ],
 )
-def test_another_host_is_a_problem(
-    make_setup: MakeSetup, web: str, name: str, path: str, words: str, *, passes: bool
+def test_another_host_is_a_problem_and_one_that_is_away_may_come_back(
+    look: Look, web: str, changes: dict[str, str], words: str, passes: bool
 ) -> None:
-    run = {"name": name, "recipe": "sparse", "exchange": web + path}
-    found = services.look_at_exchange(make_setup(run=run), [])[-1]
+    found = look(**{name: text.format(web=web) for name, text in changes.items()})[-1]
     assert (found.point, found.verdict) == (PointName.ENTRY_POINTS, Verdict.PROBLEM)
     assert words in found.cause
     assert found.passes is passes
 
 
-def test_a_host_that_does_not_answer_may_come_back(make_setup: MakeSetup) -> None:
-    run = {"name": "our-run", "recipe": "sparse", "exchange": "http://127.0.0.1:9"}
-    found = services.look_at_exchange(make_setup(run=run), [])[-1]
-    assert found.verdict is Verdict.PROBLEM
-    assert "no connection to" in found.cause
-    assert found.passes
-
-
-def test_a_run_file_without_a_host_is_a_problem(make_setup: MakeSetup) -> None:
-    found = services.look_at_exchange(make_setup(run={"name": "our-run", "recipe": "sparse"}), [])[
-        -1
-    ]
-    assert found.verdict is Verdict.PROBLEM
-    assert "names no exchange" in found.cause
-
-
-def test_a_store_that_refuses_strangers_answers(
-    make_setup: MakeSetup, web: str, tmp_path: Path
-) -> None:
+def test_a_store_that_refuses_strangers_answers(look: Look, web: str, tmp_path: Path) -> None:
     process = ObjectProcess(tmp_path / "objects")
     process.start()
-    run = {"name": "our-run", "recipe": "sparse", "exchange": web, "store": process.address}
-    (found,) = services.look_at_exchange(make_setup(run=run), [])[2:]
+    (found,) = look(store=process.address)[2:]
     assert found.verdict is Verdict.FINE
     assert f"its store {process.address} answers" in found.cause
     process.stop()
-    (found,) = services.look_at_exchange(make_setup(run=run), [])[2:]
+    (found,) = look(store=process.address)[2:]
     assert found.verdict is Verdict.WARNING
     assert f"{web} answers, round 1,234, but its store" in found.cause
     assert "from the run's host" in found.fix

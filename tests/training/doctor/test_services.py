@@ -58,9 +58,8 @@ def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web:
         ("http://127.0.0.1:9/", "Connection refused"),
         ("/no/such/folder", "No such file"),
     ):
-        (finding,) = services.look_at_live(make_setup(run={"live": live}))
-        assert (finding.verdict, finding.passes) == (Verdict.WARNING, True)
-        assert words in finding.cause
+        found = services.look_at_live(make_setup(run={"live": live}))
+        expect(found, Verdict.WARNING, cause=words, passes=True)
 
 
 def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
@@ -104,26 +103,21 @@ def test_a_hub_that_does_not_answer_may_come_back(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, "http://127.0.0.1:9"))
-    (finding,) = services.look_at_data(make_setup(run={"data": "someone/something"}))
-    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
-    assert "does not respond" in finding.cause
+    found = services.look_at_data(make_setup(run={"data": "someone/something"}))
+    expect(found, Verdict.PROBLEM, cause="does not respond", passes=True)
 
 
-def test_a_missing_token_is_told_with_its_mend(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("token", "fix", "passes"), [(None, "hf auth login", False), ("hf_made_up", "wait", True)]
+)
+def test_a_missing_token_is_told_and_an_authority_that_is_down_may_come_back(
+    make_setup: MakeSetup,
+    monkeypatch: pytest.MonkeyPatch,
+    token: str | None,
+    fix: str,
+    passes: bool,
 ) -> None:
-    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: token)
     setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
-    (finding,) = services.look_at_access(setup)
-    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, False)
-    assert "hf auth login" in finding.fix
-
-
-def test_an_authority_that_is_down_may_come_back(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_made_up")
-    setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
-    (finding,) = services.look_at_access(setup)
-    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
+    finding = expect(services.look_at_access(setup), Verdict.PROBLEM, fix=fix, passes=passes)
     assert "hf_made_up" not in finding.cause + finding.fix
