@@ -18,7 +18,7 @@ from training.model.build import build_model
 from training.monitor import publish
 from training.rehearsal.command import free_port
 from training.run import atomic
-from training.run.live import Contributor, LiveFolder
+from training.run.live import CheckpointEntry, Contributor, LiveFolder
 from training.run.recipes import TINY
 from training.run.runfile import RunFile
 
@@ -83,6 +83,23 @@ def test_the_card_tells_what_the_run_was_made_of(hub: HubRepository, live: LiveF
         "python -m training generate someone/model",
     ):
         assert words in card
+
+
+@pytest.mark.parametrize(
+    ("recipe", "rows"),
+    [
+        ("paper", {"| target batch | 4,096 sequences |"}),
+        ("sparse", {"| local steps | 1 s in a step |"}),
+        ("language", {"pipeline_tag: text-generation", "| model_type | llama |"}),
+    ],
+)
+def test_a_card_says_what_a_step_is_and_what_a_model_is_for(
+    tmp_path: Path, recipe: str, rows: set[str]
+) -> None:
+    entry = CheckpointEntry(2, 1.25, "2026-01-01T00:00:00.000Z", None, "0" * 64)
+    card = publish.make_card(RunFile("our-run", recipe), LiveFolder(tmp_path), entry)
+    assert rows <= set(card.splitlines())
+    assert ("VQ-GAN" in card) is (recipe != "language")
 
 
 def test_what_is_on_the_hub_is_not_uploaded_again(hub: HubRepository, live: LiveFolder) -> None:
