@@ -350,19 +350,18 @@ def test_cosines_of_sketches_are_nearly_those_of_updates() -> None:
     assert float(draw_sketch(torch.zeros(200_000)).norm()) == 0
 
 
-def test_of_copies_in_one_round_the_first_counts() -> None:
-    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
-    sketch[3] = 1.0
-    effect = Effect(-1e-2, 1e-6, sketch)
+SKETCH = functional.one_hot(torch.tensor(3), BUCKETS).float()
+
+
+def test_of_copies_in_one_round_the_first_counts(judge: Judge) -> None:
+    effect = Effect(-1e-2, 1e-6, SKETCH)
     both = {"a": (effect, 10), "b": (effect, 10)}
     assert judge.weigh(both) == {"b": "it is a copy of another peer's update"}
 
 
-def test_whoever_sends_its_own_update_again_copies_nobody() -> None:
-    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
-    sketch[3] = 1.0
-    assert judge.weigh({"a": (Effect(-1e-2, 1e-6, sketch), 10)}) == {}
-    (why,) = judge.weigh({"a": (Effect(-1e-2, 1e-6, sketch), 10)}).values()
+def test_whoever_sends_its_own_update_again_copies_nobody(judge: Judge) -> None:
+    assert judge.weigh({"a": (Effect(-1e-2, 1e-6, SKETCH), 10)}) == {}
+    (why,) = judge.weigh({"a": (Effect(-1e-2, 1e-6, SKETCH), 10)}).values()
     assert "same peer" in why
 
 
@@ -403,9 +402,7 @@ def test_an_update_that_is_not_measured_counts_as_its_peers_record_says(judge: J
     assert found == {"bad": "its updates raise the loss"}
 
 
-def test_what_was_left_out_can_be_sent_again() -> None:
+def test_what_was_left_out_can_be_sent_again(judge: Judge) -> None:
     """An honest peer keeps what the round did not take, and sends it in the next one."""
-    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
-    sketch[3] = 1.0
-    assert judge.weigh({"a": (Effect(1.0, 1e-6, sketch), 10)}) != {}
-    assert judge.weigh({"a": (Effect(-9.0, 1e-6, sketch), 10)}) == {}
+    assert judge.weigh({"a": (Effect(1.0, 1e-6, SKETCH), 10)}) != {}
+    assert judge.weigh({"a": (Effect(-9.0, 1e-6, SKETCH), 10)}) == {}

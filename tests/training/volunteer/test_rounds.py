@@ -26,6 +26,7 @@ from training.sparse import catching_up, web
 from training.sparse.closing import Swarm
 from training.sparse.host import Host
 from training.sparse.layout import Layout
+from training.sparse.peer import Peer
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore, RefusedError, UnreachableError
 from training.volunteer import backup, rounds, rounds_reporter
@@ -43,6 +44,11 @@ class Run:
     key: RSAPrivateKey
     volunteer: RoundsVolunteer
     terminal: io.StringIO
+
+    def make_peer(self, stop: threading.Event) -> Peer:
+        """The volunteer's part in the rounds, with the host's newest state."""
+        self.volunteer._batches = self.volunteer.stream.until(stop)
+        return self.volunteer._make_peer(catching_up.join(self.volunteer.swarm))
 
     def make_rounds(self, until: int, stop: threading.Event) -> None:
         while self.host.state.round < until and not stop.wait(0.01):
@@ -123,8 +129,7 @@ def test_an_update_that_comes_too_late_is_no_fault(
         raise RefusedError("signed by another")
 
     volunteer, stop = run.volunteer, threading.Event()
-    late = volunteer._make_peer(catching_up.join(volunteer.swarm))
-    volunteer._batches = volunteer.stream.until(stop)
+    late = run.make_peer(stop)
     other = volunteer._make_peer(late.state)
     for peer in (other, late):
         assert peer.learn(0.0) is not None
@@ -145,8 +150,7 @@ def test_whoever_is_left_out_hears_of_it_and_begins_again(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volunteer, stop = run.volunteer, threading.Event()
-    peer = volunteer._make_peer(catching_up.join(volunteer.swarm))
-    volunteer._batches = volunteer.stream.until(stop)
+    peer = run.make_peer(stop)
     assert peer.learn(0.0) is not None
     volunteer._hand_in(peer, stop)
     (handed_in,) = run.host.taken()
@@ -167,8 +171,7 @@ def leave_out(host: Host, peer: str) -> dict[str, str]:
 
 def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Run) -> None:
     volunteer, stop = run.volunteer, threading.Event()
-    behind = volunteer._make_peer(catching_up.join(volunteer.swarm))
-    volunteer._batches = volunteer.stream.until(stop)
+    behind = run.make_peer(stop)
     other = volunteer._make_peer(behind.state)
     for _ in range(4):
         assert other.learn(0.0) is not None
@@ -208,7 +211,7 @@ def test_a_volunteer_that_comes_back_goes_on_where_it_was(run: Run) -> None:
 
 def test_whoever_is_ahead_of_a_host_that_lost_its_files_takes_its_state(run: Run) -> None:
     volunteer, stop = run.volunteer, threading.Event()
-    ahead = volunteer._make_peer(catching_up.join(volunteer.swarm))
+    ahead = run.make_peer(stop)
     state = ahead.state.copy()
     state.round, state.weights = 7, state.weights + 1
     ahead.adopt(state)
