@@ -168,7 +168,8 @@ class Renewal:
 
     def _run(self) -> None:
         while not self._closed.wait(self._pause()):
-            self._renew()
+            with self.membership.renewing:
+                self._renew()
             if self.refusal is not None:
                 return
 
@@ -183,10 +184,6 @@ class Renewal:
         return min(15.0, max(1.0, left / 4)) if left > 0 else 15.0
 
     def _renew(self) -> None:
-        with self.membership.renewing:
-            self._try_to_renew()
-
-    def _try_to_renew(self) -> None:
         try:
             self.membership.write(self.ask())
         except AccessRefusedError as error:
@@ -245,11 +242,8 @@ def admitted(
     if not run.authority:
         yield None
         return
-
-    def ask_authority() -> Admission:
-        return client.ask(run, key, token_for(run.authority))
-
+    ask = ask or (lambda: client.ask(run, key, token_for(run.authority)))
     public_key = key.get_public_key().to_bytes().decode()
     membership = Membership(folder, run.name, public_key)
-    with Renewal(membership, ask or ask_authority, say, stop) as held:
+    with Renewal(membership, ask, say, stop) as held:
         yield held

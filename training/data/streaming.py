@@ -72,7 +72,11 @@ class SampleStream(Iterator[Batch]):
         self._source, self._say = source, say or (lambda _line: None)
         self._drawn_in_epoch = 0
         self._read_in_vain = 0
-        self._format = format_of(recipe)
+        self._format: Format = (
+            Texts(recipe)
+            if isinstance(recipe.model, LanguageSettings)
+            else Pictures(recipe.data, recipe.model)
+        )
         self._seed = peer_seed(peer_key)
         self._random = np.random.default_rng(self._seed)
         self._place = (0, 0)  # the shard in the epoch's order, and the row in it, to be read next
@@ -184,13 +188,6 @@ class SampleStream(Iterator[Batch]):
                     told = True
                 self.closed.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def format_of(recipe: Recipe) -> Format:
-    """The kind of data that a recipe's model reads."""
-    if isinstance(recipe.model, LanguageSettings):
-        return Texts(recipe)
-    return Pictures(recipe.data, recipe.model)
 
 
 def stream(

@@ -221,7 +221,8 @@ def read(weights: Path, config: PreTrainedConfig) -> PreTrainedModel:
             raise CheckpointError(f"{weights} has fewer tensors than the model has layers")
         with torch.device("meta"):
             model = make_model(config)
-        tied = _tied(model)  # written once
+        # parameters that are the same as another one, and that one's name: written once
+        tied = dict(getattr(model, "all_tied_weights_keys", None) or {})
         wanted = {
             name: tuple(tensor.shape)
             for name, tensor in model.state_dict().items()
@@ -241,11 +242,6 @@ def read(weights: Path, config: PreTrainedConfig) -> PreTrainedModel:
         model = make_model(config)
     model.load_state_dict(state, strict=True, assign=not tied)
     return model
-
-
-def _tied(model: PreTrainedModel) -> dict[str, str]:
-    """Parameters that are the same as another one, by name, and that one's name."""
-    return dict(getattr(model, "all_tied_weights_keys", None) or {})
 
 
 def _file_bytes(config: PreTrainedConfig) -> int:

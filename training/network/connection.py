@@ -136,7 +136,9 @@ class Network:
                 identity_path=str(identity),
                 check_if_identity_free=False,
                 startup_timeout=START_SECONDS / 2,
-                record_validators=[self.make_validator()],
+                record_validators=[
+                    RecordValidator(self.run, self.key, self.membership, bans=self.bans)
+                ],
                 authorizer=GrantAuthorizer(self.key, self.membership) if self.membership else None,
             )
         try:
@@ -145,10 +147,6 @@ class Network:
             dht.shutdown()
             raise explain(error, initial_peers, endpoint.port) from error
         return dht
-
-    def make_validator(self) -> RecordValidator:
-        """The check of the records that come our way."""
-        return RecordValidator(self.run, self.key, self.membership, bans=self.bans)
 
     @contextlib.contextmanager
     def forking(self) -> Iterator[None]:

@@ -55,7 +55,8 @@ def reference_step(
 @pytest.mark.parametrize("gradient_size", [0.1, 30.0])  # within and beyond the clipping norm
 @pytest.mark.parametrize("max_weight_norm", [10_000.0, 2.0])
 def test_32_bit_mode_equals_the_reference(gradient_size: float, max_weight_norm: float) -> None:
-    options = replace(PLAIN, max_weight_norm=max_weight_norm, chunk_size=options_chunk(PLAIN))
+    # in the smallest chunks: every tensor is updated in more than one
+    options = replace(PLAIN, max_weight_norm=max_weight_norm, chunk_size=PLAIN.block_size)
     generator = torch.Generator().manual_seed(0)
     parameters = [torch.randn(40, 30, generator=generator), torch.zeros(30)]
     expected = [parameter.double() for parameter in parameters]
@@ -81,11 +82,6 @@ def test_32_bit_mode_equals_the_reference(gradient_size: float, max_weight_norm:
             torch.testing.assert_close(
                 parameters[index].detach().double(), expected[index], atol=1e-6, rtol=1e-6
             )
-
-
-def options_chunk(options: OptimizerSettings) -> int:
-    """The smallest chunk: every tensor is updated in more than one."""
-    return options.block_size
 
 
 def minimise(options: OptimizerSettings, steps: int = 200) -> float:
