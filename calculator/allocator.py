@@ -78,6 +78,8 @@ class Pool:
 
     A remainder stays in a block unless it is larger than `least`. `sizes` has the size of each free
     block by its address, `starts` its address by its end, and `segments` their sizes by address.
+    `widest` has by requests the largest block that was split for one since `watch`, and `is_steady`
+    is true if the same requests would find the same blocks again, and now without new segments.
     """
 
     def __init__(self, least: int) -> None:
@@ -87,6 +89,17 @@ class Pool:
         self.starts: dict[int, int] = {}
         self.segments: dict[int, int] = {}
         self.end = 0
+        self.widest: dict[int, int] = {}
+        self.is_steady = False
+
+    def watch(self) -> None:
+        """Note from now on whether requests depend on which segments are there already.
+
+        A new segment has the highest address. It is chosen before it was new only if an earlier
+        request would fit it, and took a larger block.
+        """
+        self.widest.clear()
+        self.is_steady = True
 
     def put(self, start: int, size: int) -> None:
         """A block is free, in one with its free neighbors."""
@@ -124,6 +137,8 @@ class Pool:
         start, found = key & _ADDRESS, key >> _SHIFT
         del self.sizes[start]
         rest = found - size
+        if rest and found > self.widest.get(size, 0):
+            self.widest[size] = found
         if rest <= self.least:
             del self.starts[start + found]
             return self, start, found
@@ -141,12 +156,15 @@ class Pool:
         """A new segment, which has a free block of so many."""
         # no two segments touch, since blocks of different ones are never joined
         start = self.end + 1
-        self.segments[start] = self.missing(size)
-        self.end = start + self.segments[start]
-        self.put(start, self.segments[start])
+        self.segments[start] = made = self.missing(size)
+        self.end = start + made
+        if self.is_steady:
+            self.is_steady = not any(one <= made < most for one, most in self.widest.items())
+        self.put(start, made)
 
     def shrink(self) -> int:
         """Return the segments without a block in use; blocks that CUDA gets back."""
+        self.is_steady = False
         whole = [start for start, size in self.sizes.items() if self.segments.get(start) == size]
         for start in whole:
             self.drop(start)
@@ -206,6 +224,7 @@ class ExpandablePool(Pool):
 
     def grow(self, size: int) -> None:
         """Newly mapped pages, which make a free block of so many with the one before them."""
+        self.is_steady = False
         for start, end in self._pages(size):
             if start == self.end:
                 self.end = end
@@ -215,7 +234,7 @@ class ExpandablePool(Pool):
 
     def shrink(self) -> int:
         """Unmap the pages without a block in use; blocks that CUDA gets back."""
-        unmapped = 0
+        self.is_steady, unmapped = False, 0
         for start, size in [*self.sizes.items()]:
             first = -(-start // self.page) * self.page
             last = (start + size) // self.page * self.page
@@ -307,6 +326,19 @@ class CachingAllocator:
                 allocated -= size
                 pool.put(start, size)
         self.allocated, self.peak_allocated = allocated * BLOCK, peak * BLOCK
+
+    def watch(self) -> None:
+        """Note from now on whether requests depend on which segments are there already."""
+        self.small.watch()
+        self.large.watch()
+
+    @property
+    def is_steady(self) -> bool:
+        """True if requests since `watch` would go alike again, after each block of theirs is free.
+
+        They would find the same blocks, and need no new segment.
+        """
+        return self.small.is_steady and self.large.is_steady
 
     def _more(self, pool: Pool, blocks: int) -> Block:
         """A block that CUDA gives, to which free segments go back if there is no room."""

@@ -228,13 +228,14 @@ class Program:
         keep(allocator, self.masters)
         for step in range(STEPS):
             before = allocator.reserved
+            allocator.watch()
             alive = self._step(allocator, is_first=not step)
             if not step:
                 keep(allocator, self.states)
             release(allocator, keep(allocator, self.temporaries))
             release(allocator, alive)
-            if step and allocator.reserved == before:
-                break  # it found room for everything, and so would the next
+            if step and (allocator.is_steady or allocator.reserved == before):
+                break  # the next would find room for everything
 
     def _step(self, allocator: CachingAllocator, is_first: bool) -> list[Block]:
         """Blocks that live after all micro-steps: the last inputs, and gradients."""

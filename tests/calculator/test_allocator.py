@@ -1,5 +1,7 @@
+from contextlib import suppress
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryError, round_block
@@ -151,6 +153,39 @@ def test_a_replay_gives_what_its_requests_give_one_by_one(
     assert [block[1:] for block in blocks.values()] == [block[1:] for block in living.values()]
     for name in ("allocated", "peak_allocated", "reserved", "peak_reserved"):
         assert getattr(other, name) == getattr(card, name)
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+@example(before=[40 * MIB, -1], requests=[15 * MIB, 26 * MIB], room=None)
+@example(before=[40 * MIB, -1], requests=[26 * MIB, 26 * MIB], room=None)
+@given(before=REQUESTS, requests=REQUESTS, room=st.none() | st.integers(0, 60 * MIB))
+def test_steady_requests_find_the_same_blocks_again_without_a_new_segment(
+    expandable: bool, before: list[int], requests: list[int], room: int | None
+) -> None:
+    card = CachingAllocator(expandable=expandable)
+
+    def play(requests: list[int]) -> tuple[list[Block], list[Block]]:
+        found: list[Block] = []
+        living: list[Block] = []
+        for request in requests:
+            if request > 0:
+                found.append(card.allocate(request))
+                living.append(found[-1])
+            elif living:
+                card.free(living.pop(request % len(living)))
+        return found, living
+
+    play(before)
+    card.limit = None if room is None else card.reserved + room
+    card.watch()
+    with suppress(OutOfMemoryError):
+        found, living = play(requests)
+        for block in living:
+            card.free(block)
+        reserved, peak = card.reserved, card.peak_allocated
+        if card.is_steady:
+            assert play(requests)[0] == found
+            assert (card.reserved, card.peak_allocated) == (reserved, peak)
 
 
 @pytest.mark.parametrize("expandable", [False, True])
