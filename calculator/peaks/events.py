@@ -16,7 +16,8 @@ from calculator.autograd.ledger import Ledger
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.parts import Phase
 from calculator.peaks.chunks import layer_spans
-from calculator.peaks.step import Step, run_step
+from calculator.peaks.step import Step
+from calculator.peaks.trace import tape_of
 
 # a tensor's number, negative when it dies; and the number of its size, 0 when it dies
 Event = tuple[int, int]
@@ -80,7 +81,7 @@ class Recording:
 @lru_cache(maxsize=64)
 def recording_of(step: Step) -> Recording:
     """The events of a step, without what ends with the tape itself."""
-    tape = run_step(step)
+    tape = tape_of(step)  # held until here: what ends with it is no event of the step
     ledger = tape.ledger
     marks = {mark: at for at, mark in reversed(ledger.marks)}
     order = sorted({*marks.values(), len(ledger.events)})

@@ -5,15 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from calculator.allocator import round_block
 from calculator.autograd.dtypes import DType
 from calculator.autograd.mode import check_carried_out, watched
 from calculator.autograd.sizes import Numbers, Size, number_of
+from calculator.autograd.tape import Tape
 from calculator.peaks.chunks import Chunk, Trace, chunked
 from calculator.peaks.passes import Passes, in_turn, record_passes, stages_of
-from calculator.peaks.step import Begun, Step, begin, finish, living
+from calculator.peaks.step import Begun, Step, begin, finish, living, run_step
+
+# the last tapes, which the allocator's simulation reads after the peak is known
+MOST_TAPES: Final = 4
+_tapes: dict[Step, Tape] = {}
 
 
 @lru_cache(maxsize=256)
@@ -28,10 +33,19 @@ def record(step: Step) -> Trace:
     if trace is None:
         with no_collection():
             begun, asked = _begun.pop(step) if step in _begun else _begin(step)
-            trace = chunked(finish(begun).ledger, step)
+            tape = finish(begun)
+            trace = chunked(tape.ledger, step)
+        if len(_tapes) == MOST_TAPES:
+            del _tapes[next(iter(_tapes))]
+        _tapes[step] = tape
         _note(step, asked, trace)
         check_carried_out(step.mode, asked)
     return trace
+
+
+def tape_of(step: Step) -> Tape:
+    """The tape of a step; that of one recorded just now is handed out once."""
+    return _tapes.pop(step, None) or run_step(step)
 
 
 def backward_of_stages(
