@@ -4,7 +4,7 @@ The page only looks answers up, so it needs no Python: for each model and micro-
 a few ways to train, and whether each fits each GPU. Every state links to the full calculator.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -136,15 +136,14 @@ def judged_for(architecture: Architecture, card: str, batch: int, way: Way) -> R
 @cache
 def cells(model: str, batch: int) -> tuple[Cell | None, ...]:
     """A cell for each way; None where the calculator does not count the model that way."""
-    return tuple(_cells(find_model(model), batch))
+    return tuple(_cell(find_model(model), batch, way) for way in WAYS)
 
 
-def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
-    for way in WAYS:
-        try:
-            yield Cell(way, {card: judged_for(architecture, card, batch, way) for card in CARDS})
-        except InputError:
-            yield None
+def _cell(architecture: Architecture, batch: int, way: Way) -> Cell | None:
+    try:
+        return Cell(way, {card: judged_for(architecture, card, batch, way) for card in CARDS})
+    except InputError:
+        return None
 
 
 def answer(model: str, batch: int, card: Gpu) -> int:
@@ -210,7 +209,9 @@ def models() -> dict[str, dict[str, Any]]:
 
 def _model(name: str) -> dict[str, Any]:
     architecture, cards = find_model(name), [GPUS[card] for card in CARDS]
-    found = [cells(name, batch) for batch in BATCHES]
+    # one way after the other: its micro-batches share recorded steps and the allocator's events
+    by_way = [[_cell(architecture, batch, way) for batch in BATCHES] for way in WAYS]
+    found = [*zip(*by_way, strict=True)]
     return {
         "about": about(architecture),
         "query": query(architecture),
