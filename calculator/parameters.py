@@ -64,13 +64,15 @@ def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
     """Tables that belong to the model and are not trained, counted with the weights."""
     numbers, mode = numbers_of(architecture, plan), mode_of(plan)
     weights = FLOAT32 if mode.narrows_shards else mode.weights  # FSDP narrows no buffers
-    shared = SHARED_BYTES if plan.quantization.is_double else 0
+    counted = counted_of(architecture, plan)
+    is_packed = any(isinstance(item, Parameter) and item.packed > 1 for item, _ in counted)
+    shared = SHARED_BYTES if plan.quantization.is_double and is_packed else 0
     return shared + sum(
         copies
         * round_block(
             prod(number_of(size, numbers) for size in item.shape) * (item.dtype or weights).width
         )
-        for item, copies in counted_of(architecture, plan)
+        for item, copies in counted
         if isinstance(item, Buffer)
     )
 

@@ -1,17 +1,20 @@
 """The measured configurations: a covering array drawn from the fields of `Plan`.
 
 Every type is measured with every value of every option once, and every pair of values of two
-options on three types; a row has several of them. A new type needs a small odd `configs/TYPE.json`
+options on three types; a row has several of them. What people choose first, the presets, is
+measured as it is, on every type. A new type needs a small odd `configs/TYPE.json`
 alone; `python -m validation grid --kind TYPE` measures its rows. What PyTorch cannot run has none.
 """
 
 import random
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Final
 
+from calculator.cards import CARDS
 from calculator.plan import Plan
-from validation.configuration import Configuration
+from calculator.presets import Preset, options_with
+from validation.configuration import COUNTED, Configuration
 from validation.drawn import (
     BRINGS,
     INTEGERS,
@@ -24,11 +27,16 @@ from validation.drawn import (
     models,
     sized,
 )
+from validation.subject import find_subject
 from validation.task_rows import task_rows
 
 SEED: Final = 2021
 TOGETHER: Final = 3  # options of a row, and types of a pair
 Choice = tuple[str, Any]
+PRESETS: Final = (
+    *((Preset.FULL, COUNTED), (Preset.FULL, CARDS["t4"])),
+    *((Preset.LORA, CARDS["t4"]), (Preset.QLORA, COUNTED)),
+)
 
 # What `measure` runs on a reader's card in about a minute, from what any card holds to what a large
 # one does; each shows something that the others do not.
@@ -51,7 +59,7 @@ def grid() -> list[Configuration]:
         found.setdefault(each.command, each)
     configurations = [*found.values()]
     draw.shuffle(configurations)
-    return [*configurations, *task_rows()]
+    return [*configurations, *_presets(), *task_rows()]
 
 
 def choices(without: set[str]) -> list[Choice]:
@@ -74,6 +82,16 @@ def choices(without: set[str]) -> list[Choice]:
                 values = NAMES[name]
         found += [(name, value) for value in values if value != getattr(default, name)]
     return found
+
+
+def _presets() -> Iterator[Configuration]:
+    """Each model with each preset, on a card that computes bf16 and on one that does not."""
+    draw = random.Random(SEED)
+    for name, (preset, card) in product(models(), PRESETS):
+        depth = LAYERS_OF_OLDER[0] if name in OLDER else None
+        shape = find_subject(name, depth).architecture
+        values = sized(draw, name, options_with(preset, shape, card, {}))
+        yield Configuration(name, Plan.parse(values).on(card), depth)
 
 
 def _alone(draw: random.Random) -> Iterator[Configuration]:

@@ -150,7 +150,8 @@ class Node:
     those that nobody needs too. `special` replaces all that. `before` is called when its turn
     comes. `name` is for a tape that names its operations, and `flops` are those
     of the products of matrices in the forward pass. A tensor of many GPUs `is_apart`: to a
-    gradient of it nothing is added in place.
+    gradient of it nothing is added in place. Tensors that a node `holds` beside those that it saves
+    live as long as the graph: no checkpoint drops them.
     """
 
     sequence: int
@@ -164,6 +165,7 @@ class Node:
     summed: bool = False
     whole: bool = False
     saved: list[Saved] = field(default_factory=list)
+    holds: Sequence[Tensor] = ()
     name: object = None
     flops: Size | None = None
     before: Callable[[], None] | None = None

@@ -3,8 +3,11 @@
 Source: torch (tools/autograd/derivatives.yaml), autocast.
 """
 
+from typing import Any
+
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
 from calculator.autograd.graph import Made, Tensor
+from calculator.autograd.mode import AMPERE
 from calculator.autograd.operations import cast, factors
 from calculator.autograd.scratch import rows_scratch
 from calculator.autograd.sizes import ONE, ShapeError, Size
@@ -58,9 +61,12 @@ def grouped_product(x: Tensor, weight: Tensor, ends: Tensor, transposed: bool = 
     """Rows of each group by the group's own matrix: keeps rows, weight and where groups end.
 
     Autocast leaves it alone: rows are brought into the weight's format. The weight is (groups,
-    outputs, inputs), so its gradient is a view, or (groups, inputs, outputs).
+    outputs, inputs), so its gradient is a view, or (groups, inputs, outputs). Cards before compute
+    capability 8.0 have no such kernel: transformers multiplies the groups one after the other, and
+    makes the gradient of frozen weights, too.
 
-    Source: torch (nn/functional.py, grouped_mm), transformers (integrations/moe.py, _grouped_mm)
+    Source: torch (nn/functional.py, grouped_mm), transformers (integrations/moe.py, _grouped_mm,
+    grouped_mm_fallback)
 
     Raises:
         ShapeError: for rows of another width than the weight's.
@@ -70,6 +76,9 @@ def grouped_product(x: Tensor, weight: Tensor, ends: Tensor, transposed: bool = 
     if x.shape[-1] is not inputs:
         raise ShapeError(f"{x.shape} does not go into a product with {weight.shape}")
     rules = [Made(x.shape, x.dtype), Made(weight.shape, weight.dtype, transposed)]
-    shape = (*x.shape[:-1], outputs)
-    saves = [*factors(x, weight), ends]
-    return x.tape.operation([x, weight], shape, x.dtype, saves=saves, rules=rules)
+    shape, one_by_one = (*x.shape[:-1], outputs), x.tape.mode.capability < AMPERE
+    if one_by_one:  # checkpoints do not see what the node itself holds
+        node: dict[str, Any] = {"saves": [x, weight], "holds": [ends], "whole": True}
+    else:
+        node = {"saves": [*factors(x, weight), ends]}
+    return x.tape.operation([x, weight], shape, x.dtype, rules=rules, **node)

@@ -99,8 +99,11 @@ class T5Attention(Layer):
             if t.mode.checkpointing.is_of_layers:
                 return t.leaf(zeros)
             return zeros
-        buckets = t.empty((length, keys), INT64)
+        places = t.empty((length, ONE), INT64), t.empty((ONE, keys), INT64)
+        distances = t.empty((length, keys), INT64)
+        buckets = buckets_of(distances, self.causal)
         bias = op.embedding(buckets, t.weight(table), turned=True)
+        del places, distances  # held until here
         return op.view(bias, ONE, HEADS, length, keys)
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, mask: Tensor | None) -> Attended:
@@ -123,6 +126,40 @@ class T5Attention(Layer):
         if self.causal:
             bias = op.masked_fill(bias, bias.tape.empty(bias.shape[2:], BOOL))
         return op.copy(bias)
+
+
+def buckets_of(distances: Tensor, causal: bool) -> Tensor:
+    """The number of each distance's bucket, in the class's own steps (`_relative_position_bucket`).
+
+    Far distances share buckets by their logarithms; without `causal`, each side has its own.
+    """
+
+    def new(dtype: DType = INT64) -> Tensor:
+        return distances.tape.empty(distances.shape, dtype)
+
+    if causal:
+        zeros, buckets = new(), new()  # the least of both
+        del zeros
+    else:
+        buckets = new(BOOL)  # True on one side
+        for _ in range(3):  # a number, times half of the buckets, plus 0
+            buckets = new()
+    length = new()
+    if causal:
+        del buckets
+    is_near = new(BOOL)
+    far = new(FLOAT32)
+    for _ in range(4):  # a share of the nearest, its logarithm, a share of that, times buckets
+        far = new(FLOAT32)
+    for _ in range(2):  # a whole number, behind the near ones
+        far = new()
+    last, least = new(), new()
+    del last, far
+    chosen = new()
+    if causal:  # plus 0
+        buckets = new()
+    del length, is_near, least, chosen
+    return buckets
 
 
 class WholeLinear(Linear):

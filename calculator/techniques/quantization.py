@@ -76,6 +76,12 @@ def _layers(_: Architecture, plan: Plan) -> Iterator[Quantization]:
 
 
 def _notes(answer: Answer) -> Iterator[str]:
+    if all(each.packed == 1 for each in answer.tensors()):
+        yield (
+            "Nothing is packed: transformers packs linear layers of PyTorch's own class alone, and "
+            "those of this model are of another."
+        )
+        return
     bits = answer.plan.weight_bytes * 8
     cast = ", as prepare_model_for_kbit_training casts it" if bits > 16 else ""
     yield (

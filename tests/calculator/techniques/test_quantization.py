@@ -23,3 +23,15 @@ def test_double_quantisation_saves_the_bits_that_the_paper_says() -> None:
     tables = 32 * 7 * (1024 + 512) + 1024
     expected = LINEAR * (32 / 64 - 8 / 64 - 32 / (64 * 256)) / 8 - tables
     assert saved == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_model_whose_layers_transformers_does_not_pack_says_so() -> None:
+    # FalconLinear is no torch.nn.Linear; transformers asks for exactly that class
+    plan = Plan(lora=16, sequence_length=64, precision=Precision.HALF)
+    whole, found = (
+        estimate(find_model("tiiuae/falcon-7b"), plan.but(quantization=bits))
+        for bits in (BaseBits.NONE, BaseBits.NF4_DOUBLE)
+    )
+    assert found.gpu == whole.gpu
+    assert any(note.startswith("Nothing is packed") for note in found.notes)
+    assert any("is packed into 4 bits" in note for note in packed(BaseBits.NF4).notes)
