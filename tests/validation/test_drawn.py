@@ -1,11 +1,12 @@
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
 from calculator.errors import InputError
 from calculator.plan import Plan
+from calculator.presets import Preset, options_with, preset_of
 from validation.configuration import Configuration
-from validation.drawn import drawn, meaningless, models
+from validation.drawn import SIZES, drawn, meaningless, models
 from validation.grid import TOGETHER, _agree, choices, grid
 from validation.mesh import Axes
 from validation.sample import Try, report
@@ -47,6 +48,19 @@ def test_the_grid_has_every_pair_of_values_on_three_models() -> None:
         if able and _agree(one, [other]):
             found = on.get(frozenset((one, other)), set())
             assert len(found) >= min(TOGETHER, len(able)), (one, other)
+
+
+def test_the_grid_has_every_preset_on_every_model() -> None:
+    rows = [(each.model, preset_of(each.plan)) for each in grid() if is_preset(each)]
+    assert {*rows} == {*product(models(), Preset)}
+
+
+def is_preset(configuration: Configuration) -> bool:
+    card, architecture = configuration.card, configuration.architecture
+    found = preset_of(configuration.plan)
+    plan = Plan.parse(options_with(found, architecture, card, {})).on(card)
+    sizes = {name: getattr(configuration.plan, name) for name in SIZES}
+    return configuration.plan == plan.but(**sizes)
 
 
 def test_a_rank_is_a_place_on_every_axis() -> None:
