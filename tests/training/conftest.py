@@ -1,4 +1,4 @@
-"""A small transformer and its inputs; files that need not outlive a power failure."""
+"""A small transformer and its inputs; a Hub; files that need not outlive a power failure."""
 
 import asyncio
 import os
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from tests.training.answering import served
+from tests.training.hub_repository import HubRepository
 from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 
@@ -51,6 +53,12 @@ def _disk_is_not_awaited() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield
+
+
+@pytest.fixture
+def hub() -> Iterator[HubRepository]:
+    with served(server := HubRepository()):
+        yield server
 
 
 @pytest.fixture

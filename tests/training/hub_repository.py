@@ -7,12 +7,10 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from typing import Any
 
-from tests.training.answering import Answering, served
+from tests.training.answering import Answering
 
 TOKEN = "hf_of-the-test"
 
@@ -142,11 +140,3 @@ class _Handler(Answering):
 
     def _answer(self, value: Any, status: int = 200) -> None:
         self.answer(json.dumps(value).encode(), status, Content_Type="application/json")
-
-
-@contextmanager
-def serve() -> Iterator[HubRepository]:
-    """A repository that is served while the block runs."""
-    server = HubRepository()
-    with served(server):
-        yield server

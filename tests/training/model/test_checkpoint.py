@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from calculator.errors import InputError
-from tests.training.hub_repository import serve
+from tests.training.hub_repository import HubRepository
 from training.model import build, checkpoint, configuration
 from training.model.build import build_model, config_of
 from training.model.transformer import TextToImageTransformer
@@ -64,23 +64,22 @@ def test_weights_that_differ_from_their_sum_are_refused(tmp_path: Path) -> None:
         checkpoint.fetch(str(tmp_path))
 
 
-def test_a_run_without_a_list_or_with_an_empty_one_has_published_nothing(tmp_path: Path) -> None:
+def test_a_run_without_a_list_or_with_an_empty_one_has_published_nothing(
+    tmp_path: Path, hub: HubRepository
+) -> None:
     def check(live: str) -> None:
         with pytest.raises(checkpoint.NothingPublishedError, match="no checkpoint is published"):
             checkpoint.fetch(live)
 
     check(str(tmp_path))
-    with serve() as server:  # it has no such file, and says 404
-        check(f"{server.address}/live/")
+    check(f"{hub.address}/live/")  # it has no such file, and says 404
     LiveFolder(tmp_path).write_checkpoints([])
     check(str(tmp_path))
 
 
 def test_a_place_that_does_not_answer_is_no_run_without_a_checkpoint() -> None:
-    with serve() as server:
-        gone = f"{server.address}/live/"
     with pytest.raises(OSError, match="refused"):
-        checkpoint.fetch(gone)
+        checkpoint.fetch("http://127.0.0.1:9/live/")
 
 
 # What others may have written

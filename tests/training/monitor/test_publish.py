@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import huggingface_hub
 import pytest
 import torch
 
-from tests.training.hub_repository import TOKEN, HubRepository, serve
+from tests.training.hub_repository import TOKEN, HubRepository
 from tests.training.processes import wait_for
 from training.model import checkpoint
 from training.model.build import build_model
@@ -30,17 +29,16 @@ MODEL = build_model(TINY)
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubRepository]:
-    with serve() as server:
-        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.address)
-        monkeypatch.setattr(
-            huggingface_hub.constants,
-            "HUGGINGFACE_CO_URL_TEMPLATE",
-            server.address + "/{repo_id}/resolve/{revision}/{filename}",
-        )
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        yield server
+def hub(hub: HubRepository, monkeypatch: pytest.MonkeyPatch) -> HubRepository:
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.address)
+    monkeypatch.setattr(
+        huggingface_hub.constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        hub.address + "/{repo_id}/resolve/{revision}/{filename}",
+    )
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return hub
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageFont
 
 from calculator.errors import InputError
-from tests.training.hub_repository import serve
+from tests.training.hub_repository import HubRepository
 from training.model import checkpoint
 from training.model.build import build_model
 from training.model.transformer import TextToImageTransformer
@@ -127,19 +127,16 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> LiveFolder:
     return live
 
 
-def test_every_way_to_name_a_checkpoint_leads_to_it(live: LiveFolder) -> None:
+def test_every_way_to_name_a_checkpoint_leads_to_it(hub: HubRepository, live: LiveFolder) -> None:
     folder = live.path / "checkpoints" / "000010"
     files = {f"live/{path.relative_to(live.path)}": path.read_bytes() for path in find_files(live)}
-    with serve() as server:
-        server.commits["main"] = files
-        address = f"{server.address}/someone/model/resolve/main/live/"
-        for name in (str(live.path), str(folder), str(folder / "model.safetensors"), address):
-            model = generate.load_model(name)
-            assert model.config.recipe == "tiny"
-            for ours, theirs in zip(
-                model.parameters(), build_model(RECIPE).parameters(), strict=True
-            ):
-                assert torch.equal(ours, theirs)
+    hub.commits["main"] = files
+    address = f"{hub.address}/someone/model/resolve/main/live/"
+    for name in (str(live.path), str(folder), str(folder / "model.safetensors"), address):
+        model = generate.load_model(name)
+        assert model.config.recipe == "tiny"
+        for ours, theirs in zip(model.parameters(), build_model(RECIPE).parameters(), strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def find_files(live: LiveFolder) -> list[Path]:

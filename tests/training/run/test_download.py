@@ -1,10 +1,10 @@
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.training.hub_repository import HubRepository, serve
+from tests.training.hub_repository import HubRepository
 from training.run import download
 
 CONTENT = bytes(range(256)) * 8192  # 2 MiB
@@ -13,11 +13,10 @@ Fetch = Callable[..., None]
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubRepository]:
+def server(hub: HubRepository, monkeypatch: pytest.MonkeyPatch) -> HubRepository:
     monkeypatch.setattr(download, "PAUSE_SECONDS", 0.01)
-    with serve() as server:
-        server.commits["main"] = {"weights": CONTENT}
-        yield server
+    hub.commits["main"] = {"weights": CONTENT}
+    return hub
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.hub_repository import serve
+from tests.training.hub_repository import HubRepository
 from training.averaging.optimizer import StateUnavailableError, ordered_parameters
 from training.averaging.state import TrainingState
 from training.model import checkpoint
@@ -91,18 +91,19 @@ def test_without_a_checkpoint_the_volunteer_is_told(tmp_path: Path) -> None:
     assert "the run has not published a checkpoint yet" in said[1]
 
 
-def test_a_changed_checkpoint_is_refused_and_the_volunteer_told(tmp_path: Path) -> None:
-    with serve() as server:
-        server.commits["main"] = {
-            "checkpoints.json": (
-                b'[{"step": 10, "loss": null, "time": "", "address": "model.safetensors",'
-                b' "sha256": "' + b"0" * 64 + b'"}]'
-            ),
-            "model.safetensors": b"something else",
-        }
-        optimizer = Optimizer()
-        address = f"{server.address}/someone/model/resolve/main"
-        recovery, said = recover(optimizer, address, tmp_path)
-        recovery.take_checkpoint()
+def test_a_changed_checkpoint_is_refused_and_the_volunteer_told(
+    hub: HubRepository, tmp_path: Path
+) -> None:
+    hub.commits["main"] = {
+        "checkpoints.json": (
+            b'[{"step": 10, "loss": null, "time": "", "address": "model.safetensors",'
+            b' "sha256": "' + b"0" * 64 + b'"}]'
+        ),
+        "model.safetensors": b"something else",
+    }
+    optimizer = Optimizer()
+    address = f"{hub.address}/someone/model/resolve/main"
+    recovery, said = recover(optimizer, address, tmp_path)
+    recovery.take_checkpoint()
     assert not optimizer.adopted
     assert "is not what the list says: its SHA-256 differs" in said[0]
