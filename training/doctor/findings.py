@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+NEWEST_FILE = "ask the organizers for the newest run file"  # a fix
+
 
 class Verdict(StrEnum):
     """Severity of a finding."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from training.doctor import clock
 from training.doctor.clock import Reading
-from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
+from training.doctor.findings import NEWEST_FILE, Finding, PointName, Verdict, fine, unchecked
 from training.doctor.hardware import is_in_use
 from training.doctor.setup import Setup
 from training.run.status import first_line
@@ -53,8 +53,7 @@ async def _visit(setup: Setup, readings: list[Reading]) -> list[Finding]:
         findings = list(listener.findings)
         if not setup.run.initial_peers:
             cause = "the run file names none: you would start the run alone"
-            fix = "ask the organizers for the newest run file"
-            findings.append(Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, fix))
+            findings.append(Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, NEWEST_FILE))
             findings.append(_nobody_tried(setup))
             return findings
         async with _join_network() as p2p:

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from training.doctor import clock
 from training.doctor.clock import Reading
-from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
+from training.doctor.findings import NEWEST_FILE, Finding, PointName, Verdict, fine, unchecked
 from training.doctor.setup import Setup
 from training.run import download
 from training.run.recipes import OWN_DATA, LanguageSettings
@@ -51,8 +51,7 @@ def look_at_data(setup: Setup) -> list[Finding]:
     source = setup.run.data or setup.recipe.data.source
     if source is None:
         cause = f"neither the recipe {setup.recipe.name} nor the run file names a data set"
-        fix = "ask the organizers for the newest run file"
-        return [Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)]
+        return [Finding(PointName.DATA, Verdict.PROBLEM, cause, NEWEST_FILE)]
     findings = [_look_at_source(setup, source)]
     tokenizer = setup.recipe.data.tokenizer
     if tokenizer not in OWN_DATA and not Path(tokenizer).is_dir():
@@ -138,8 +137,8 @@ def look_at_exchange(setup: Setup, readings: list[Reading]) -> list[Finding]:
     findings = [fine(PointName.PORT, own), fine(PointName.REACHABILITY, own)]
     address = setup.run.exchange
     if not address:
-        cause, fix = "the run file names no exchange", "ask the organizers for the newest run file"
-        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
+        cause = "the run file names no exchange"
+        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, NEWEST_FILE)]
     from training.sparse.store import StoreError, is_outage
     from training.sparse.web_store import WebStore
 
@@ -149,15 +148,14 @@ def look_at_exchange(setup: Setup, readings: list[Reading]) -> list[Finding]:
         readings.append(clock.read("the run's host", status.time, asked_at, time.time()))
     except StoreError as error:
         passes = is_outage(error)
-        fix = ON_LINE if passes else "ask the organizers for the newest run file"
+        fix = ON_LINE if passes else NEWEST_FILE
         found = Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, str(error), fix, passes)
         return [*findings, found]
     finally:
         store.close()
     if status.run != setup.run.name:
         cause = f"{address} is the host of another run"
-        fix = "ask the organizers for the newest run file"
-        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
+        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, NEWEST_FILE)]
     words = f"{address} answers, round {status.round:,}"
     return [*findings, _look_at_store(setup.run.store, words)]
 
