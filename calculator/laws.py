@@ -154,18 +154,21 @@ def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         yield Broken("attention", rule)
     if plan.checkpointing is Checkpointing.SELECTIVE and not kind.has_attention_core:
         rule = f"{name}'s class has no code that computes attention alone again"
-        yield Broken("checkpointing", f"{rule}: must be none or full")
+        others = "none" if kind.plain_layers else "none or full"
+        yield Broken("checkpointing", f"{rule}: must be {others}")
+    if plan.checkpointing.is_of_layers and kind.plain_layers:
+        yield Broken("checkpointing", f"{name}'s class has no checkpoints of layers: must be none")
     if plan.tied_embeddings is False and not kind.can_untie:
         yield Broken("tied_embeddings", f"{name}'s class always ties its embeddings: must be true")
     if plan.dropout and not kind.has_dropout:
         yield Broken("dropout", f"{name} has no dropout: must be 0")
-    yield from _of_shared_layers(plan, architecture)
+    yield from _of_shared_layers(plan, architecture, kind)
     if plan.gpus > 1 and not kind.counted:
         rule = f"{name} is counted on one GPU only: must be 1"
         yield Broken("gpus", rule, is_law=False, out=ONE_GPU)
 
 
-def _of_shared_layers(plan: Plan, architecture: Architecture) -> Laws:
+def _of_shared_layers(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     """Groups of layers with the same weights: at most one a layer, and of layers of one kind."""
     layers, groups = architecture.shared_layers, plan.sharing_groups
     if groups > max(architecture.layers, architecture.decoder_layers):
@@ -173,6 +176,9 @@ def _of_shared_layers(plan: Plan, architecture: Architecture) -> Laws:
         yield Broken("sharing_groups", rule)
     kinds = ", ".join(sorted(set(architecture.pattern)))
     own = min(architecture.sharing_groups or layers, layers)
+    if architecture.sharing_groups and kind.counted and groups != own:
+        rule = f"{architecture.name}'s class shares its layers itself: must be {own}"
+        yield Broken("sharing_groups", rule)
     if groups < layers and groups != own and len(set(architecture.pattern)) > 1:
         rule = f"{architecture.name} has layers of several kinds ({kinds}), which differ"
         yield Broken("sharing_groups", f"{rule} in more than their weights")
@@ -468,7 +474,10 @@ def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
         if any(len({each.dtype or own for each in unit.trained}) > 1 for unit in units):
             rule = "fully_shard wants one format of all that is trained in a layer"
             yield Broken("lora_bias", f"{rule}, and adapters have 32 bits: must be none")
-    if plan.sharing_groups < architecture.shared_layers:
+    if plan.sharing_groups < architecture.shared_layers and architecture.sharing_groups:
+        rule = "shards of a layer that its class uses again are not counted: must be ddp or zero1"
+        yield _uncounted("data_parallel", rule)
+    elif plan.sharing_groups < architecture.shared_layers:
         rule = "fully_shard takes a module once, and layers that share weights are one"
         yield Broken("sharing_groups", f"{rule}: must be {architecture.shared_layers}")
     if plan.offload is not Offload.NONE:

@@ -166,7 +166,7 @@ def _config(subject: Subject, own: dict[str, Any]) -> Any:
 
 
 def _is_dropout(key: str, value: object) -> bool:
-    return "drop" in key and key != "classifier_dropout" and isinstance(value, float)
+    return "drop" in key and not key.startswith("classifier_dropout") and isinstance(value, float)
 
 
 def _class_of(subject: Subject, config: Any, plan: Plan) -> Any:
@@ -191,7 +191,13 @@ def _share(plan: Plan, model: Any) -> None:
 def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
     """The model's stacks of layers."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    return [item for item in lists if item and isinstance(item[0], LAYERS)]
+    known = TYPES.get(model.config.model_type) if hasattr(model, "config") else None
+    plain = known.plain_layers if known else ""
+    return [item for item in lists if item and _is_layer(item[0], plain)]
+
+
+def _is_layer(module: nn.Module, plain: str) -> bool:
+    return isinstance(module, LAYERS) or type(module).__name__ == plain
 
 
 def watcher_of(model: Any) -> Watch:

@@ -178,9 +178,10 @@ def add(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add_in_place(a: Tensor, b: Tensor) -> Tensor:
-    """a += b: the sum in a's own bytes; the gradient is passed on to both."""
+    """a += b: the sum in a's own bytes; b's gradient is passed on where its format is the same."""
     out = a.tape.alias(a)
-    out.node, out.index = a.tape.record([a, b], rules=[None, None]), 0
+    rules = [None, _passed_on(b, Made(a.shape, a.dtype))]
+    out.node, out.index = a.tape.record([a, b], rules=rules), 0
     return out
 
 

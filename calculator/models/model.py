@@ -47,6 +47,7 @@ class Model(Layer, ABC):
         has_dropout: whether it has dropout at all.
         fixed_length: of what every sequence is made, where all are as long as the model says.
         has_target: whether a decoder reads a sequence of another length.
+        plain_layers: the name of its layers, where its class has no gradient checkpointing.
         has_attention_core: whether its attention is a function that can be checkpointed alone.
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
@@ -77,6 +78,7 @@ class Model(Layer, ABC):
     has_dropout: ClassVar[bool] = True
     fixed_length: ClassVar[str] = ""
     has_target: ClassVar[bool] = False
+    plain_layers: ClassVar[str] = ""
     has_attention_core: ClassVar[bool] = True
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True

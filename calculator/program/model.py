@@ -85,10 +85,10 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     """
     architecture = origin.architecture
     pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
-    if shares_layers(architecture, plan):
-        pieces.append(_share(plan))
+    if shares_layers(architecture, plan) and not architecture.sharing_groups:
+        pieces.append(_share(architecture, plan))
     if plan.freeze:
-        pieces.append(_freeze(plan))
+        pieces.append(_freeze(architecture, plan))
     moves_later = trainer or plan.is_sharded or plan.all_gpus > plan.replicas
     if not moves_later and plan.quantization is BaseBits.NONE:
         pieces.append(Piece(('model.to("cuda")',)))
@@ -103,7 +103,7 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
             pieces.append(_checkpoint_attention(architecture, plan))
         case _:
             pass
-    stacks = Piece() if shares_layers(architecture, plan) else LAYERS
+    stacks = Piece() if shares_layers(architecture, plan) else _stacks(architecture)
     pieces.append(keep_inputs_in_ram(plan, stacks))
     if plan.lora:
         pieces.append(_adapt(architecture, plan))
@@ -149,7 +149,7 @@ def _labels(architecture: Architecture, plan: Plan) -> dict[str, str]:
     return found
 
 
-def _freeze(plan: Plan) -> Piece:
+def _freeze(architecture: Architecture, plan: Plan) -> Piece:
     """No gradients for the parts that are not trained."""
     parts = parts_of(plan)
     lines = ["frozen = [model.base_model]" if BODY in parts else "frozen = []"]
@@ -166,7 +166,7 @@ def _freeze(plan: Plan) -> Piece:
         lines.append("layers = [layer for layers in stacks for layer in layers]")
         lines.append(f"frozen += [layers[number] for number in {numbers}]")
     lines += ["for part in frozen:", "    part.requires_grad_(False)"]
-    return (LAYERS if numbers else Piece()) + Piece(tuple(lines))
+    return (_stacks(architecture) if numbers else Piece()) + Piece(tuple(lines))
 
 
 def _own_class(origin: Origin, plan: Plan) -> str:
@@ -247,20 +247,26 @@ def _values(origin: Origin, changes: dict[str, str]) -> list[str]:
     return [kind, *keywords({key: quoted(value) for key, value in values.items()} | changes)]
 
 
-LAYERS: Final = Piece(
-    (
+def _stacks(architecture: Architecture) -> Piece:
+    """All lists of layers."""
+    plain = type_of(architecture).plain_layers
+    imports: list[Import] = [TORCH]
+    test = f"type(layer).__name__ == {quoted(plain)}"
+    if not plain:
+        imports.append(("transformers.modeling_layers", "GradientCheckpointingLayer"))
+        test = "isinstance(layer, GradientCheckpointingLayer)"
+    lines = (
         "stacks = [",
         "    module",
         "    for module in model.modules()",
         "    if isinstance(module, torch.nn.ModuleList)",
-        "    and all(isinstance(layer, GradientCheckpointingLayer) for layer in module)",
+        f"    and all({test} for layer in module)",
         "]",
-    ),
-    (TORCH, ("transformers.modeling_layers", "GradientCheckpointingLayer")),
-)
+    )
+    return Piece(lines, tuple(imports))
 
 
-def _share(plan: Plan) -> Piece:
+def _share(architecture: Architecture, plan: Plan) -> Piece:
     groups = plan.sharing_groups
     source = f"index % {groups}" if groups > 1 else "0"
     lines = (
@@ -268,7 +274,7 @@ def _share(plan: Plan) -> Piece:
         f"    for index in range({groups}, len(layers)):",
         f"        layers[index] = layers[{source}]",
     )
-    return LAYERS + Piece(lines)
+    return _stacks(architecture) + Piece(lines)
 
 
 def _checkpoint_layers(plan: Plan) -> Piece:
@@ -370,7 +376,7 @@ def _targets(plan: Plan) -> str | tuple[str, ...]:
     return ALL_LINEAR if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
 
 
-def shard(plan: Plan) -> Piece:
+def shard(architecture: Architecture, plan: Plan) -> Piece:
     """FSDP2 by layer and for the rest."""
     policy: tuple[str, ...] = ()
     imports: list[Import] = [("torch.distributed.fsdp", "fully_shard")]
@@ -396,4 +402,4 @@ def shard(plan: Plan) -> Piece:
         *indented(indented(call("fully_shard", ["layer", *given]))),
         *rest,
     )
-    return LAYERS + Piece(lines, tuple(imports))
+    return _stacks(architecture) + Piece(lines, tuple(imports))

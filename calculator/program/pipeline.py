@@ -30,7 +30,7 @@ def cut_model(architecture: Architecture, plan: Plan) -> Piece:
             Piece((LOSS, "", "")),
             Piece((*_loss(plan), "", "")),
             _own_stages(plan),
-            shard(plan) if plan.is_sharded else Piece(),
+            shard(architecture, plan) if plan.is_sharded else Piece(),
             Piece(tuple(_tied_ends(architecture, plan))),
             Piece(tuple(_tokens(architecture, plan)), (TORCH,)),
             _divided(plan),

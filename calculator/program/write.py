@@ -99,7 +99,8 @@ def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
     if plan.expert_parallel > 1:
         return [batch, divide_experts(plan)]
     split = [split_layers(origin.architecture, plan)] if plan.tensor_parallel > 1 else []
-    return [batch, *split, shard(plan) if plan.is_sharded else wrap(plan)]
+    shards = plan.is_sharded
+    return [batch, *split, shard(origin.architecture, plan) if shards else wrap(plan)]
 
 
 def _trainer(origin: Origin, plan: Plan) -> list[Piece]:

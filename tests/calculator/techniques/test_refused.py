@@ -10,6 +10,7 @@ from tests.calculator.plans import options_of
 
 GPT2, BERT, QWEN, LLAMA = "gpt2-s", "bert-base", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"
 MIXTRAL, DALLE = "mistralai/Mixtral-8x7B-v0.1", "dalle-together"
+MPNET, ALBERT = "sentence-transformers/all-mpnet-base-v2", "albert/albert-base-v2"
 
 # each technique with what its plans have in common: a model, the options, and the refusal
 SHARED = {
@@ -114,6 +115,10 @@ CASES = [
     ("operations", GPT2, "activation_offload=pinned", "full checkpointing only"),
     ("operations", GPT2, "sharing_groups=2 precision=amp", "autocast's copies"),
     ("operations", DALLE, "sequence_length=", "not counted with dalle-together"),
+    ("operations", MPNET, "sequence_length=", "no checkpoints of layers: must be none"),
+    ("none", MPNET, "checkpointing=selective", "attention alone again: must be none"),
+    ("none", ALBERT, "sharing_groups=2", "class shares its layers itself: must be 1"),
+    ("shards", ALBERT, "", "data_parallel = .*must be ddp or zero1"),
     ("every", GPT2, "reversible=true", "checkpoint_every = '2'.*reversible.*must be 1"),
     (
         *("every", "dalle-12b"),
