@@ -84,7 +84,8 @@ def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
         without: dict[str, object] = dict.fromkeys(("lora_targets", "lora_dropout", "lora_modules"))
         return {**without, "lora_bias": LoraBias.NONE}
     model = build(architecture, architecture.tied_embeddings)
-    targets = find_targets(plan.lora_targets, architecture.family, model)
+    task = plan.task or own_task(architecture)
+    targets = find_targets(plan.lora_targets, architecture.family, model, task)
     return {"lora_targets": targets, "lora_dropout": plan.lora_dropout or 0.0}
 
 

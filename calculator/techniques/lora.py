@@ -38,6 +38,7 @@ from calculator.layers.layer import Layer
 from calculator.models.model import LanguageModel, Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, LoraBias, Plan, Precision
+from calculator.task import Task
 from calculator.techniques.effect import Answer, Effect
 
 RANK: Final = size("lora_rank")
@@ -142,15 +143,21 @@ def _save_whole(head: TaskHead, name: str) -> None:
 
 
 @lru_cache(maxsize=512)  # a search asks of one model hundreds of times
-def find_targets(asked: str | None, family: str, model: Model) -> str:
+def find_targets(asked: str | None, family: str, model: Model, task: Task) -> str:
     """The layers that peft would adapt, in the form of `lora_targets`.
+
+    Where a task has another head, nothing of the model's own is there.
 
     Raises:
         InputError: for a name that no linear layer of the model has.
     """
     if not model.counted:
         raise InputError("lora", family, "needs a model that transformers has a class of")
-    names = sorted(linear_names(model) | {*model.fused_experts})
+    head = model.heads[task](model) if task in model.heads else None
+    replaced = model.language_head if head else ()
+    parts = tuple(value for name, value in vars(model).items() if name not in replaced)
+    found = {each.name for each in projections((*parts, head))} - {*OUTPUTS}
+    names = sorted(found | {*model.fused_experts})
     if asked is not None and asked.lower() == ALL_LINEAR:
         return ALL_LINEAR
     targets = model.lora_targets if asked is None else split(asked)

@@ -115,6 +115,7 @@ CASES = [
     ("operations", GPT2, "activation_offload=pinned", "full checkpointing only"),
     ("operations", GPT2, "sharing_groups=2 precision=amp", "autocast's copies"),
     ("operations", DALLE, "sequence_length=", "not counted with dalle-together"),
+    ("lora", BERT, "task=tokens lora_targets=transform.dense", "lora_targets = .*end names of"),
     ("operations", MPNET, "sequence_length=", "no checkpoints of layers: must be none"),
     ("none", MPNET, "checkpointing=selective", "attention alone again: must be none"),
     ("none", ALBERT, "sharing_groups=2", "class shares its layers itself: must be 1"),
