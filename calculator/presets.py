@@ -15,7 +15,7 @@ from calculator.architecture import Architecture
 from calculator.cards import Card
 from calculator.choice import Choice
 from calculator.errors import unknown_name
-from calculator.models.registry import build
+from calculator.models.registry import build, type_of
 from calculator.plan import BaseBits, Checkpointing, DataParallel, Optimizer, Plan, Precision
 from calculator.techniques.lora import adaptable
 
@@ -50,7 +50,6 @@ class Preset(Choice):
                 assert_never(other)
 
 
-_ALWAYS: Final = {"optimizer_bits": 8, "checkpointing": Checkpointing.FULL}
 # fields that a preset sets; when another preset is chosen, what was chosen for them goes
 FIELDS: Final = (
     *("precision", "gradient_scaler", "optimizer", "optimizer_bits", "paged_optimizer"),
@@ -111,14 +110,18 @@ def _is_other(value: object, own: object) -> bool:
 
 
 def _options(preset: Preset, architecture: Architecture, card: Card) -> dict[str, object]:
+    """All options of a preset; a class without gradient checkpointing does without."""
+    can_not = type_of(architecture).plain_layers
+    recomputed = Checkpointing.NONE if can_not else Checkpointing.FULL
+    always = {"optimizer_bits": 8, "checkpointing": recomputed}
     match preset:
         case Preset.FULL:
             scaled = {} if card.computes_bf16 else {"gradient_scaler": True}
-            return {"precision": Precision.AMP, **scaled, **_ALWAYS}
+            return {"precision": Precision.AMP, **scaled, **always}
         case Preset.LORA:
             targets = adaptable(build(architecture, architecture.tied_embeddings))
             adapters = {"lora": USUAL_RANK, "lora_targets": targets}
-            return {"precision": Precision.HALF, **_ALWAYS, **adapters}
+            return {"precision": Precision.HALF, **always, **adapters}
         case Preset.QLORA:
             packed = {"quantization": BaseBits.NF4_DOUBLE}
             return {**_options(Preset.LORA, architecture, card), **packed}
