@@ -47,9 +47,11 @@ from calculator.techniques.context_parallel import KERNELS, MOST_TURNS, chunks_o
 from calculator.techniques.expert_parallel import divided_among
 from calculator.techniques.fsdp import units_of
 from calculator.techniques.lora import (
+    ALL_LINEAR,
     EMBEDDINGS,
     HEAD,
     adapts_experts,
+    names_of,
     plain_names,
     projections,
     split,
@@ -214,6 +216,13 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         return
     if plan.reversible:
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
+    if plan.lora_targets == ALL_LINEAR and plan.task in kind.heads:
+        model = build(architecture, architecture.tied_embeddings)
+        if kind.heads[plan.task](model).is_adapted:
+            rule = f"peft adapts the head for {plan.task} too, of which it trains a copy, and stops"
+            names = ",".join(sorted({*names_of(model, plan.task)} - {*kind.fused_experts}))
+            out = {"lora_targets": names}
+            yield Broken("lora_targets", f"{rule}: must name layers", out=out)
     has = {EMBEDDINGS: plan.task not in NO_TOKENS, HEAD: _has_language_head(plan, kind)}
     for name in split(plan.lora_modules or ""):
         if name not in has:
@@ -279,7 +288,8 @@ def _of_pairs(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         return
     if BODY in parts_of(plan):
         yield Broken("freeze", "an embedding model is its body: nothing would be trained")
-    if plan.replicas > 1 and not plan.is_sharded and has_idle(plan, kind):
+    tensors = parameter_tensors(architecture, plan) if has_idle(plan, kind) else ()
+    if plan.replicas > 1 and not plan.is_sharded and any(each.idle for each in tensors):
         rule = f"{architecture.name}'s pooler gets no gradient, and DDP stops after such a step"
         yield Broken("gpus", f"{rule}: must be 1")
 

@@ -191,7 +191,8 @@ def _share(plan: Plan, model: Any) -> None:
 def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
     """The model's stacks of layers."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    known = TYPES.get(model.config.model_type) if hasattr(model, "config") else None
+    config: Any = getattr(model, "config", None)
+    known = TYPES.get(config.model_type) if config else None
     plain = known.plain_layers if known else ""
     return [item for item in lists if item and _is_layer(item[0], plain)]
 

@@ -39,6 +39,11 @@ class TaskHead(Layer, ABC):
         """The names of the modules that peft knows as a task's."""
         return ("classifier",)
 
+    @property
+    def is_adapted(self) -> bool:
+        """True if peft's `all-linear` adapts a product of which it trains a copy, and stops."""
+        return False
+
     pools_inside = False
 
     def of_body(self) -> list[Layer]:
@@ -145,6 +150,11 @@ class FirstToken(TaskHead):
         """RoBERTa's class calls both the classifier."""
         return ("pooler", "classifier") if self.whole else ("classifier",)
 
+    @property
+    def is_adapted(self) -> bool:
+        """DistilBERT's pooler, whose name ends as the classifier's."""
+        return isinstance(self.pooler, DroppedPooled)
+
     def __post_init__(self) -> None:
         self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
         self.pools_inside = self.inside
@@ -233,6 +243,7 @@ class EachToken(TaskHead):
     first: Unary | None = None
     dropped: bool = False
     wide: bool = False
+    is_adapted = True
 
     def __post_init__(self) -> None:
         self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
@@ -269,8 +280,14 @@ class Span(TaskHead):
         """The product, where a class has it under the usual name."""
         return () if self.first else ("outputs",)
 
+    @property
+    def is_adapted(self) -> bool:
+        """The product, where it is copied."""
+        return bool(self.saved)
+
     def __post_init__(self) -> None:
-        self.outputs = Linear(HIDDEN, self.ENDS, name="head.outputs")
+        name = "classifier" if self.first else "head.outputs"  # the former is adapted
+        self.outputs = Linear(HIDDEN, self.ENDS, name=name)
 
     def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, length, 2)."""

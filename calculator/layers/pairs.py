@@ -15,11 +15,12 @@ from typing import Final
 
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64
-from calculator.autograd.graph import Made, Parameter, Tensor
+from calculator.autograd.graph import Made, Tensor
 from calculator.autograd.mode import BATCH, SEQUENCE, Mode
 from calculator.autograd.sizes import ONE, Shape, divided
+from calculator.layers.basic import Linear
 from calculator.layers.heads import HIDDEN, Heads, TaskHead, each_token, last_token, span
-from calculator.layers.layer import Layer
+from calculator.layers.layer import Layer, parameters_of
 from calculator.parts import Phase
 from calculator.task import Task
 
@@ -31,15 +32,19 @@ class Idle(Layer):
     """A pooler that the base model runs and no loss reads: its weights get no gradient."""
 
     def __post_init__(self) -> None:
-        self.weight = Parameter((HIDDEN, HIDDEN), trained=False)
-        self.bias = Parameter((HIDDEN,), trained=False)
-        self.weight.idle = self.bias.idle = True
+        self.dense = Linear(HIDDEN, HIDDEN, name="pooler.dense")
+        for parameter in parameters_of(self.dense):
+            parameter.trained, parameter.idle = False, True
 
     def __call__(self, x: Tensor, held: list[Tensor]) -> None:
-        """Its product and tanh die with the output of the base model; autocast's copies stay."""
+        """Its product and tanh die with the output of the base model; autocast's copies stay.
+
+        There are none of frozen weights.
+        """
         t = x.tape
         if t.autocast is not None:
-            held += (t.empty(item.shape, t.autocast) for item in (self.bias, self.weight))
+            idle = (item for item in parameters_of(self.dense) if item.idle)
+            held += (t.empty(item.shape, t.autocast) for item in idle)
         rows = t.operation([x], x.shape, t.mode.arithmetic)
         op.tanh(rows)
 

@@ -34,7 +34,7 @@ from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
 from calculator.layers.experts import Experts, Router
 from calculator.layers.heads import OUTPUTS, TaskHead
-from calculator.layers.layer import Layer
+from calculator.layers.layer import Layer, parameters_of
 from calculator.models.model import LanguageModel, Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, LoraBias, Plan, Precision
@@ -71,10 +71,11 @@ class Lora:
         """Freeze a layer's weights, and put an adapter beside one that is meant."""
         if isinstance(layer, Adapter):
             return
-        for name, value in vars(layer).items():
-            if isinstance(value, Parameter):
-                value.trained = value.trained and self.trains(layer, name)
+        idle = self._freeze(layer)
         self._adapt(layer)
+        if idle and isinstance(layer, Projection) and layer.adapter is not None:
+            for parameter in parameters_of(layer.adapter):
+                parameter.trained, parameter.idle = False, True
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
@@ -90,6 +91,14 @@ class Lora:
                 layer.head_bias.trained = False
                 vars(layer)["original_head_bias"] = layer.head_bias
                 layer.head_bias = Parameter(layer.head_bias.shape)
+
+    def _freeze(self, layer: Layer) -> bool:
+        """Freeze a layer's own weights; true if some would have got no gradient anyway."""
+        own = {name: item for name, item in vars(layer).items() if isinstance(item, Parameter)}
+        was_idle = any(item.idle for item in own.values())
+        for name, item in own.items():
+            item.trained, item.idle = item.trained and self.trains(layer, name), False
+        return was_idle
 
     def _adapt(self, layer: Layer) -> None:
         """Put an adapter beside the layer's weights, if they are meant."""
@@ -153,11 +162,7 @@ def find_targets(asked: str | None, family: str, model: Model, task: Task) -> st
     """
     if not model.counted:
         raise InputError("lora", family, "needs a model that transformers has a class of")
-    head = model.heads[task](model) if task in model.heads else None
-    replaced = model.language_head if head else ()
-    parts = tuple(value for name, value in vars(model).items() if name not in replaced)
-    found = {each.name for each in projections((*parts, head))} - {*OUTPUTS}
-    names = sorted(found | {*model.fused_experts})
+    names = sorted({*names_of(model, task)} | {*model.fused_experts})
     if asked is not None and asked.lower() == ALL_LINEAR:
         return ALL_LINEAR
     targets = model.lora_targets if asked is None else split(asked)
@@ -174,6 +179,14 @@ def find_targets(asked: str | None, family: str, model: Model, task: Task) -> st
         rule = f"experts have {both} in one weight: must have both of them or none"
         raise InputError("lora_targets", asked or "", rule)
     return ",".join(targets)
+
+
+def names_of(model: Model, task: Task) -> list[str]:
+    """Names of the linear layers that peft may adapt where a task has a head of its own."""
+    head = model.heads[task](model) if task in model.heads else None
+    replaced = model.language_head if head else ()
+    parts = tuple(value for name, value in vars(model).items() if name not in replaced)
+    return sorted({each.name for each in projections((*parts, head))} - {*OUTPUTS})
 
 
 def adapts_experts(targets: str, model: type[Model]) -> bool:
