@@ -246,21 +246,18 @@ def test_shapes_of_another_size_are_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "rule"),
+    ("part", "change", "rule"),
     [
-        ({"image_side": 4}, "must have 16 codes a picture"),
-        ({"image_vocabulary_size": 4}, "must have codes from 0 to 3"),
+        ("model", {"image_side": 4}, "must have 16 codes a picture"),
+        ("model", {"image_vocabulary_size": 4}, "must have codes from 0 to 3"),
+        ("data", {"shortest_caption": 1000}, "nothing that the filters keep"),
     ],
 )
-def test_data_of_another_model_is_refused(shards: Path, change: dict[str, int], rule: str) -> None:
-    recipe = replace(RECIPE, model=replace(RECIPE.model, **change))
+def test_data_of_another_model_or_without_a_picture_that_is_kept_are_refused(
+    shards: Path, part: str, change: dict[str, int], rule: str
+) -> None:
+    recipe = replace(RECIPE, **{part: replace(getattr(RECIPE, part), **change)})
     with pytest.raises(InputError, match=rule):
-        next(streaming.stream(recipe, b"peer", shards))
-
-
-def test_data_without_a_picture_that_is_kept_is_refused(shards: Path) -> None:
-    recipe = replace(RECIPE, data=replace(RECIPE.data, shortest_caption=1000))
-    with pytest.raises(InputError, match="nothing that the filters keep"):
         next(streaming.stream(recipe, b"peer", shards))
 
 
