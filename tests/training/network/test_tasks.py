@@ -26,11 +26,13 @@ def test_a_task_that_nobody_refers_to_is_kept_until_it_ends() -> None:
         return begun() is None
 
     def run() -> bool:
-        loop = tasks._make_loop()
+        before = asyncio.get_event_loop_policy()
+        loop = tasks._make_loop()  # by the library's policy, which would stay
         try:
             return loop.run_until_complete(begin())
         finally:
             loop.close()
+            asyncio.set_event_loop_policy(before)
 
     with ThreadPoolExecutor(1) as pool:  # the library stops the loop of the thread that asks
         assert pool.submit(run).result()
