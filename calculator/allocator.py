@@ -11,8 +11,9 @@ Source: torch (c10/cuda/CUDACachingAllocator.cpp)
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from copy import copy
 from math import inf
-from typing import Final
+from typing import Final, Self
 
 # every block that the allocator hands out is a multiple of this many bytes (kMinBlockSize)
 BLOCK: Final = 512
@@ -100,6 +101,12 @@ class Pool:
         """
         self.widest.clear()
         self.is_steady = True
+
+    def copied(self) -> Self:
+        """The same blocks, which go on apart from these."""
+        made = copy(self)
+        vars(made).update({name: copy(value) for name, value in vars(self).items()})
+        return made
 
     def put(self, start: int, size: int) -> None:
         """A block is free, in one with its free neighbors."""
@@ -275,6 +282,13 @@ class CachingAllocator:
         )
         self.allocated = self.peak_allocated = 0
         self.reserved = self.peak_reserved = 0
+
+    def copied(self, blocks: Iterable[Block]) -> "tuple[CachingAllocator, list[Block]]":
+        """An allocator that goes on apart from this one, and its blocks in the place of these."""
+        made = copy(self)
+        made.small, made.large = self.small.copied(), self.large.copied()
+        pools = {self.small: made.small, self.large: made.large}
+        return made, [(pools[pool], start, size) for pool, start, size in blocks]
 
     def allocate(self, size: int) -> Block:
         """A block of at least `size` bytes.

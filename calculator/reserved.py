@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from marshal import dumps
 from operator import attrgetter
@@ -64,6 +64,9 @@ class Reserved:
 # the last programs' ends by their requests: cards of neighboring generations ask for the same
 MOST_HELD: Final = 8
 _held: dict[tuple[tuple[bytes, ...], int | None, bool], Reserved] = {}
+# the same before the first update, until which optimizers make no difference
+MOST_BEGUN: Final = 16
+_begun: dict[tuple[tuple[bytes, ...], bool], tuple[CachingAllocator, list[Block]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +104,34 @@ def reserved(
     program = Program(fullest_part(architecture, resolved), resolved, workspaces)
     key = program.requests(), limit, expandable
     if key not in _held:
-        allocator = CachingAllocator(limit, expandable)
-        program.run(allocator)
+        allocator, alive = _begun_by(program, limit, expandable)
+        program.go_on(allocator, alive)
         if len(_held) == MOST_HELD:
             _held.pop(next(iter(_held)))
         _held[key] = Reserved(allocator.peak_allocated, allocator.peak_reserved)
     return _held[key]
+
+
+def _begun_by(
+    program: "Program", limit: int | None, expandable: bool
+) -> tuple[CachingAllocator, Iterable[Block]]:
+    """The allocator before a program's first update, and the blocks that die after it.
+
+    Programs that differ in no request until then share it, and so do limits that it stays within.
+    """
+    key = program.first_requests, expandable
+    known, alive = _begun.get(key, (None, []))
+    if known is None or (limit is not None and known.peak_reserved > limit):
+        known = CachingAllocator(limit, expandable)
+        alive = program.begin(known)
+        if limit is not None:
+            return known, alive
+        if len(_begun) == MOST_BEGUN:
+            del _begun[next(iter(_begun))]
+        _begun[key] = known, alive
+    allocator, alive = known.copied(alive)
+    allocator.limit = limit
+    return allocator, alive
 
 
 def simulated(architecture: Architecture, report: Report) -> Report:
@@ -214,28 +239,44 @@ class Program:
 
     def requests(self) -> tuple[bytes, ...]:
         """All that `run` asks for: programs with the same requests end alike."""
+        return *self.first_requests, dumps((self.states, self.temporaries), 2)
+
+    @cached_property
+    def first_requests(self) -> tuple[bytes, ...]:
+        """All that it asks for before the first update."""
         weights = [(one.loaded, one.is_packed, one.is_trained, size) for one, size in self.weights]
         passes = [(one.sizes, sorted(one.graph)) for one in self.passes]
         workspaces = self.workspaces.forward, self.workspaces.backward
-        lasting = self.buckets, self.adapters, self.masters, self.states, self.temporaries
+        lasting = self.buckets, self.adapters, self.masters
         numbers = dumps((weights, passes, workspaces, lasting), 2)
         return numbers, *(one.micro.requests for one in self.passes)
 
     def run(self, allocator: CachingAllocator) -> None:
         """Load the model and train."""
+        self.go_on(allocator, self.begin(allocator))
+
+    def begin(self, allocator: CachingAllocator) -> list[Block]:
+        """Load the model and train until the first update; the blocks that die after it."""
         self._load(allocator)
         keep(allocator, [self.buckets])
         keep(allocator, self.masters)
-        for step in range(STEPS):
+        return self._step(allocator, is_first=True)
+
+    def go_on(self, allocator: CachingAllocator, alive: Iterable[Block]) -> None:
+        """The first update, which makes the states, and the other steps."""
+        keep(allocator, self.states)
+        self._update(allocator, alive)
+        for _ in range(1, STEPS):
             before = allocator.reserved
             allocator.watch()
-            alive = self._step(allocator, is_first=not step)
-            if not step:
-                keep(allocator, self.states)
-            release(allocator, keep(allocator, self.temporaries))
-            release(allocator, alive)
-            if step and (allocator.is_steady or allocator.reserved == before):
+            self._update(allocator, self._step(allocator, is_first=False))
+            if allocator.is_steady or allocator.reserved == before:
                 break  # the next would find room for everything
+
+    def _update(self, allocator: CachingAllocator, alive: Iterable[Block]) -> None:
+        """The optimizer's update, after which what lives no longer than a step is gone."""
+        release(allocator, keep(allocator, self.temporaries))
+        release(allocator, alive)
 
     def _step(self, allocator: CachingAllocator, is_first: bool) -> list[Block]:
         """Blocks that live after all micro-steps: the last inputs, and gradients."""

@@ -1,13 +1,15 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
+import calculator.reserved
 from calculator.allocator import OutOfMemoryError
 from calculator.catalog import MODELS, find_model
 from calculator.plan import Plan
 from calculator.planner.need import judged
-from calculator.reserved import MOST_LAYERS, Workspaces, reserved
+from calculator.reserved import MOST_LAYERS, Reserved, Workspaces, reserved
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.tallied import counted
@@ -85,6 +87,28 @@ def test_a_card_without_room_is_out_of_memory() -> None:
         reserved(case.architecture, case.plan, limit=found.allocated - 1)
     within = reserved(case.architecture, case.plan, limit=found.reserved - 1)
     assert within.reserved < found.reserved
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+def test_a_program_that_begins_like_another_ends_as_it_does_alone(expandable: bool) -> None:
+    case = model("gpt2-s")
+    plain = Plan.parse({"optimizer": "sgd"})
+    plans = [plain, Plan(), Plan(optimizer_bits=8), plain]
+    found = reserved(case.architecture, plain, expandable=expandable)
+    limits = (None, found.reserved, found.reserved - 1, found.allocated, found.allocated // 2)
+    asked = [(plan, limit) for plan in plans for limit in limits]
+
+    def answers(alone: bool) -> Iterator[Reserved | None]:
+        for plan, limit in asked:
+            calculator.reserved._held.clear()
+            if alone:
+                calculator.reserved._begun.clear()
+            try:
+                yield reserved(case.architecture, plan, limit=limit, expandable=expandable)
+            except OutOfMemoryError:
+                yield None
+
+    assert [*answers(alone=False)] == [*answers(alone=True)]
 
 
 def test_a_program_that_differs_in_a_workspace_alone_is_another_one() -> None:
