@@ -50,6 +50,8 @@ def test_only_matrices_decay_and_the_first_step_learns() -> None:
         model = TextToImageTransformer(CONFIG)
     decaying, other = lamb.parameter_groups(model, PAPER)
     assert {parameter.ndim for parameter in decaying["params"]} == {2}
+    assert 2 not in {parameter.ndim for parameter in other["params"]}
+    assert len(decaying["params"]) + len(other["params"]) == len(list(model.parameters()))
     assert (decaying["weight_decay"], other["weight_decay"]) == (0.045, 0.0)
     assert here("First step of the warm-up") == "at the rate of one step"
     assert learning_rate_factor(PAPER.schedule, 0) == 1 / PAPER.schedule.warmup_steps

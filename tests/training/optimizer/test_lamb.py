@@ -13,7 +13,6 @@ from calculator.errors import InputError
 from training.data.encode import encode
 from training.data.streaming import stream
 from training.model.build import build_model
-from training.model.transformer import TextToImageTransformer
 from training.optimizer import lamb
 from training.optimizer.lamb import (
     Lamb,
@@ -254,16 +253,6 @@ def test_quantised_values_are_within_half_of_the_widest_gap_of_levels(
     levels = dynamic_levels(signed)
     most = 1.01 * levels.diff().max() / 2 * scales  # some go the other way just off the middle
     assert bool(((restored - values).abs() <= most).all())
-
-
-def test_only_matrices_decay(model: TextToImageTransformer) -> None:
-    matrices, vectors = parameter_groups(model, RECIPES["paper"])
-    assert matrices["weight_decay"] == 0.045
-    assert vectors["weight_decay"] == 0.0
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    assert len(matrices["params"]) + len(vectors["params"]) == len(names)
-    assert all(names[id(p)].endswith("weight") for p in matrices["params"])
-    assert all(("norm" in names[id(p)]) is False for p in matrices["params"])
 
 
 def test_the_schedule_drives_the_optimizer() -> None:
