@@ -137,7 +137,8 @@ def _not_together(field: str, plan: Plan, others: Mapping[str, bool]) -> Laws:
 def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     """Values that the model's class has no code for.
 
-    Source: transformers (modeling_utils.py, and each class's own file)
+    Source: transformers (modeling_utils.py, and each class's own file), torch
+    (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_flash_attention_hardware_support)
     """
     name = architecture.name
     target, most = plan.target_length, architecture.numbers.get("target_positions")
@@ -154,6 +155,9 @@ def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
     if plan.attention not in kernels:
         rule = f"{name} in {plan.precision} has code for: {', '.join(kernels)}"
         yield Broken("attention", rule)
+    if plan.attention is Attention.FLASH and not plan.card.has_flash:
+        rule = "needs compute capability 8.0, and this card's is lower: must be sdpa"
+        yield Broken("attention", rule, out={"attention": Attention.SDPA})
     if plan.checkpointing is Checkpointing.SELECTIVE and not kind.has_attention_core:
         rule = f"{name}'s class has no code that computes attention alone again"
         others = "none" if kind.plain_layers else "none or full"
@@ -517,6 +521,9 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     rules = {
         "PyTorch balances the chunks of causal attention alone": not issubclass(kind, CausalModel),
         "linear attention needs the state of the tokens before it": kind.has_chunks,
+        "the ring is made of flash attention, which needs compute capability 8.0": (
+            not plan.card.has_flash
+        ),
         "knows no windows of attention shorter than the sequence": (
             kind.windowed(architecture, plan.sequence_length)
         ),

@@ -85,6 +85,11 @@ class Card:
     @property
     def computes_bf16(self) -> bool:
         """True but for CUDA's cards before Ampere."""
+        return self.has_flash
+
+    @property
+    def has_flash(self) -> bool:
+        """True but for CUDA's cards before Ampere, for which PyTorch has no flash attention."""
         return self.capability is None or self.capability >= (8, 0)
 
     @property

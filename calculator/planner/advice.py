@@ -384,6 +384,8 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
     for gpu in gpus:
         there = plan.on(gpu)
+        if not _is_taken(architecture, there):
+            continue
         need = need_at(architecture, there, totals(architecture, there).gpu, gpu.memory)
         if need.fits(gpu.memory):
             words = f"Use the {gpu.title}"
@@ -395,13 +397,23 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     return []
 
 
+def _is_taken(architecture: Architecture, plan: Plan) -> bool:
+    """False where the plan's card lacks a kernel that the plan names."""
+    try:
+        resolve(architecture, plan)
+    except InputError:
+        return False
+    return True
+
+
 def _ways_on_others(architecture: Architecture, found: Sequence[Proposal]) -> list[Way]:
     """Changes that make the step fit some GPU, those for the smallest GPU first."""
     ways: dict[int, Way] = {}
     for gpu in BY_MEMORY:
         for place, proposal in enumerate(found):
             plan = proposal.plan.on(gpu)
-            if place in ways or not least_need(plan, proposal.peak).fits(gpu.memory):
+            least = least_need(plan, proposal.peak)
+            if place in ways or not least.fits(gpu.memory) or not _is_taken(architecture, plan):
                 continue
             need = need_of(judged(architecture, plan))
             if need.fits(gpu.memory):

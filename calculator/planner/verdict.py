@@ -6,6 +6,7 @@ from calculator.architecture import Architecture
 from calculator.cards import COMMON
 from calculator.catalog import Gpu
 from calculator.clock import why_untimed
+from calculator.errors import InputError
 from calculator.plan import Plan
 from calculator.planner.fastest import fastest
 from calculator.planner.fit import Proposal, proposals
@@ -41,8 +42,10 @@ def describe_fits(architecture: Architecture, plan: Plan) -> str:
         InputError: if the model does not support the plan.
     """
     return "\n".join(
-        f"{describe_verdict(need_of(report), report.plan.card)}{_pace(report)}"
-        for report in on_all(architecture, plan)
+        f"{gpu.title}: {found}"
+        if isinstance(found, InputError)
+        else f"{describe_verdict(need_of(found), gpu)}{_pace(found)}"
+        for gpu, found in on_all(architecture, plan)
     )
 
 
@@ -52,20 +55,36 @@ def fits_as_json(architecture: Architecture, plan: Plan) -> dict[str, Any]:
     Raises:
         InputError: if the model does not support the plan.
     """
-    verdicts = [
-        {**verdict_as_json(need_of(report), report.plan.card), **_seconds_as_json(report)}
-        for report in on_all(architecture, plan)
-    ]
-    return {"model": architecture.name, "gpus": verdicts}
+    verdicts, refused = [], []
+    for gpu, found in on_all(architecture, plan):
+        if isinstance(found, InputError):
+            refused.append({"gpu": gpu.name, "memory": gpu.memory, "error": str(found)})
+        else:
+            verdicts.append({**verdict_as_json(need_of(found), gpu), **_seconds_as_json(found)})
+    answer = {"model": architecture.name, "gpus": verdicts}
+    return {**answer, "refused": refused} if refused else answer
 
 
-def on_all(architecture: Architecture, plan: Plan) -> list[Report]:
+def on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Report | InputError]]:
     """The step on each common GPU, in the format and with the kernels that it picks.
+
+    Of a card that lacks a kernel, the reason.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    return [judged(architecture, plan.on(one)) for one in COMMON]
+    found = [(one, _judged_or_refused(architecture, plan.on(one))) for one in COMMON]
+    errors = [each for _, each in found if isinstance(each, InputError)]
+    if len(errors) == len(found):
+        raise errors[0]
+    return found
+
+
+def _judged_or_refused(architecture: Architecture, plan: Plan) -> Report | InputError:
+    try:
+        return judged(architecture, plan)
+    except InputError as error:
+        return error
 
 
 def _pace(report: Report) -> str:

@@ -7,6 +7,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 from calculator.architecture import Architecture
+from calculator.cards import Card
 from calculator.catalog import MODELS, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -114,6 +115,11 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
     bits = draw(st.sampled_from([None, *(own if len(own) > 1 else ())]))
     update = draw(st.sampled_from([str(each) for each in rule.updates]))
     return {"optimizer": chosen, "optimizer_bits": bits, "update": update}
+
+
+def can_run(case: Case, gpu: Card) -> bool:
+    """True if the card has the kernel that the plan names."""
+    return gpu.has_flash or case.plan.attention is not Attention.FLASH
 
 
 def examples(number: int) -> settings:

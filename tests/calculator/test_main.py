@@ -160,3 +160,14 @@ def test_compare_has_the_second_plans_status(capsys: Captured) -> None:
     assert "first: Tesla T4 16 GB: does not fit." in out
     assert "second: Tesla T4 16 GB: fits." in out
     assert main(["compare", "gpt2-s", "--gpu", "t4", *small, "--", *large]) == 1
+
+
+def test_fit_says_which_cards_lack_a_kernel(capsys: Captured) -> None:
+    lines = answered(capsys, "fit", "gpt2-s", "--attention", "flash").splitlines()
+    (t4,) = [line for line in lines if line.startswith("Tesla T4")]
+    assert "attention = 'flash': needs compute capability 8.0" in t4
+    assert [line for line in lines if line.startswith("GeForce RTX 3090") and ": fits." in line]
+    found = json.loads(answered(capsys, "fit", "gpt2-s", "--attention", "flash", "--json"))
+    assert {"t4", "v100-16"} <= {each["gpu"] for each in found["refused"]}
+    assert {"rtx-3090", "h100"} <= {each["gpu"] for each in found["gpus"]}
+    assert main(["fit", "gpt2-s", "--attention", "flash", "--precision", "fp32"]) == 1

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from calculator.catalog import GPUS, MODELS, Gpu, find_gpu, find_model
@@ -9,7 +9,7 @@ from calculator.planner.fit import proposals
 from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
 from calculator.planner.need import judged, need_of
 from calculator.units import format_bytes
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, can_run, cases, examples
 
 
 def advice_for(model: str, gpu: str, **options: object) -> Advice:
@@ -20,6 +20,7 @@ def advice_for(model: str, gpu: str, **options: object) -> Advice:
 @examples(6)
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
 def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -> None:
+    assume(can_run(case, gpu))
     *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
     assert advice.done
     assert advice.ways or "several GPUs" in advice.note

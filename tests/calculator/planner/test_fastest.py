@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from calculator.cards import COMMON, Card
@@ -9,7 +9,7 @@ from calculator.planner.advice import advise_in_steps
 from calculator.planner.fastest import fastest
 from calculator.planner.largest import largest_batch
 from calculator.planner.need import need_of
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, can_run, cases, examples
 
 CHECKPOINTED = Plan(checkpointing=Checkpointing.FULL)
 
@@ -17,6 +17,7 @@ CHECKPOINTED = Plan(checkpointing=Checkpointing.FULL)
 @examples(10)
 @given(cases(), st.sampled_from(COMMON))
 def test_the_fastest_plan_fits_and_trains_the_same(case: Case, gpu: Card) -> None:
+    assume(can_run(case, gpu))
     plan = case.plan.on(gpu)
     largest = largest_batch(case.architecture, plan, gpu.memory)
     found = fastest(case.architecture, plan, gpu.memory, largest)

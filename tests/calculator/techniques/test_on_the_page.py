@@ -12,7 +12,7 @@ STATES = [
     ("checkpointing", "full", GPT2, {"checkpoint_every": "4"}),
     ("checkpointing", "operations", "meta-llama/Llama-3.2-1B", {"sequence_length": "4096"}),
     ("chunked_loss", "torch", GPT2, {"batch_size": "8"}),
-    ("context_parallel", "8", LLAMA, {"sequence_length": "16384", "gpus": "8"}),
+    ("context_parallel", "8", LLAMA, {"sequence_length": "16384", "gpus": "8", "gpu": "l4"}),
     ("cpu_offload", "true", GPT2, SHARDS),
     ("expert_parallel", "8", "mistralai/Mixtral-8x7B-v0.1", {"sequence_length": "128"}),
     ("paged_optimizer", "true", GPT2, {"optimizer_bits": "32"}),

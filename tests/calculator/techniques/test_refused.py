@@ -2,6 +2,7 @@
 
 import pytest
 
+from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.plan import Plan
@@ -173,6 +174,14 @@ CASES = [
     ("none", DALLE, "sequence_length=1024", "256 text tokens and 1,024 image codes"),
     ("none", GPT2, "gpus=0", "gpus = '0'.*whole number from 1"),
 ]
+
+
+@pytest.mark.parametrize("options", ["attention=flash", "gpus=2 context_parallel=2"])
+def test_cards_before_ampere_have_no_flash_attention(options: str) -> None:
+    plan = Plan.parse(options_of(f"sequence_length=64 {options}"))
+    resolve(find_model(LLAMA), plan.on(CARDS["rtx-3090"]))
+    with pytest.raises(InputError, match=r"needs compute capability 8\.0"):
+        resolve(find_model(LLAMA), plan.on(CARDS["t4"]))
 
 
 @pytest.mark.parametrize(("technique", "model", "options", "refusal"), CASES)
