@@ -236,7 +236,9 @@ class ModernBert(MaskedModel):
         tables = {local: self.rotary(t, positions, embedded.dtype) for local in sorted(kinds)}
         shared = Shared(None, tables, masks)
         x = self.first(embedded, shared)
-        x = self.layers(x, shared)
+        given = [x]
+        del x  # held by the second layer alone
+        x = self.layers.begun(given.pop, shared)
         x = self.last_norm(x)
         del embedded, positions  # held until here
         return x
