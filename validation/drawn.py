@@ -1,4 +1,4 @@
-"""Random plans from the whole space of `Plan`'s fields, for any model type.
+"""Random plans from the whole space of `Plan`'s fields, for any model type, on cards of four kinds.
 
 An option brings those without which it says nothing. Whether anybody can run the plan is not asked:
 most refusals of PyTorch and of the calculator are found this way.
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from calculator.cards import CARDS, TODAY
 from calculator.errors import InputError
 from calculator.models.model import CausalModel
 from calculator.models.registry import TYPES
@@ -23,6 +24,8 @@ BATCHES: Final = (1, 2, 3)
 LENGTHS: Final = (48, 72, 96, 120)
 LENGTHS_PACKED: Final = 200  # in batches of 8: bitsandbytes makes whole weights for many tokens
 REPLICAS: Final = (2, 3, 4, 8, 64)
+# cards that run other kernels; the first is that of all rows that name none
+KINDS_OF_CARDS: Final = (TODAY, TODAY, *(CARDS[name] for name in ("t4", "rtx-4090", "h100")))
 REPLICATED: Final = 0.25  # of the plans without data parallelism, the share that get some
 COUNTS: Final = (1, 2, 2, 3, 3, 4, 5)  # options of a plan
 RARE: Final = (
@@ -71,7 +74,7 @@ EXPERTS: Final = ("num_local_experts", "num_experts", "n_routed_experts")
 
 def drawn(seed: int, count: int) -> list[Configuration]:
     """So many plans of a seed; a longer list begins with the shorter one."""
-    return [*islice(_plans(random.Random(seed)), count)]
+    return [*islice(_plans(random.Random(seed), random.Random(f"cards of {seed}")), count)]
 
 
 def models() -> list[str]:
@@ -80,7 +83,7 @@ def models() -> list[str]:
     return [*OLDER, *(str(path.relative_to(ROOT)) for path in configs)]
 
 
-def _plans(draw: random.Random) -> Iterator[Configuration]:
+def _plans(draw: random.Random, cards: random.Random) -> Iterator[Configuration]:
     names, options = models(), Plan.options()
     while True:
         name = draw.choice(names)
@@ -97,7 +100,7 @@ def _plans(draw: random.Random) -> Iterator[Configuration]:
         depth = draw.choice(LAYERS_OF_OLDER) if name in OLDER else None
         values = sized(draw, name, values)
         try:
-            yield Configuration(name, Plan.parse(values), depth)
+            yield Configuration(name, Plan.parse(values).on(cards.choice(KINDS_OF_CARDS)), depth)
         except InputError:  # a value that no plan has
             continue
 
