@@ -251,7 +251,7 @@ def test_a_gpu_that_is_not_on_the_list_is_given_by_its_memory(visit: Visitor) ->
 
 
 def test_choosing_another_model_never_leaves_an_error(visit: Visitor) -> None:
-    page = open_calculator(visit())
+    page = open_calculator(visit(), "model=gpt2-l&gpu=l4")  # a card with flash attention
     for model in FIRST_OF_EACH.values():
         choose_model(page, "gpt2-l")
         page.locator("#sequence_length").fill("777")
