@@ -16,6 +16,7 @@ from typing import Final
 from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64
 from calculator.autograd.graph import Gradients, Recorder, Tensor
 from calculator.autograd.sizes import ONE, Shape, Size, derived, elements_of
+from calculator.errors import InputError
 from calculator.layers.loss import shifted_labels
 from calculator.parts import Phase
 
@@ -76,7 +77,9 @@ def chunked_loss(
 def _by_chunks(x: Tensor, weight: Tensor, *bias: Tensor) -> tuple[Tensor, Gradients]:
     """The loss, and the gradients of x, and of the weight and a bias where they are trained."""
     t, dtype = x.tape, x.dtype
-    assert dtype is weight.dtype, "hidden states and output layer have one format"
+    if dtype is not weight.dtype:
+        rule = "needs hidden states in the output layer's format; autocast narrows this model's"
+        raise InputError("chunked_loss", "torch", f"{rule}: must be none")
     wide, trained = dtype is FLOAT32, weight.node is not None
     vocabulary, width = weight.shape
     tokens = elements_of(x.shape[:-1])

@@ -22,7 +22,7 @@ from calculator.hf_config import from_config
 from calculator.models.registry import type_of
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import _known, record
-from calculator.plan import Checkpointing, Plan, Precision
+from calculator.plan import Checkpointing, ChunkedLoss, Plan, Precision
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import statics
@@ -238,3 +238,12 @@ def test_a_step_that_leaves_a_setting_out_is_not_counted_as_one_without(option: 
     check_carried_out(mode, {name})
     with pytest.raises(InputError, match=rf"{option} = .*carries it out"):
         check_carried_out(mode, {"context"})
+
+
+def test_a_chunked_loss_needs_hidden_states_as_the_output_layer_has_them() -> None:
+    # PyTorch: "Expected out tensor to have dtype torch.float32 but got torch.bfloat16 instead"
+    model = find_model("nvidia/Nemotron-Mini-4B-Instruct")
+    plan = Plan(chunked_loss=ChunkedLoss.TORCH, sequence_length=64)
+    assert estimate(model, plan.but(precision=Precision.HALF)).gpu.total
+    with pytest.raises(InputError, match="chunked_loss = 'torch': needs hidden states"):
+        estimate(model, plan.but(precision=Precision.AMP))
