@@ -34,7 +34,7 @@ from calculator.peaks.events import Event, Recording, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import prepare
 from calculator.peaks.step import Prepared, Step, inputs_of
-from calculator.plan import Offload, Plan, Update
+from calculator.plan import DataParallel, Offload, Plan, Update
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.techniques.data_parallel import bucket_bytes
@@ -290,6 +290,9 @@ class Program:
                 release(allocator, made)
             else:
                 gradients = made
+        if self.prepared.step.mode.gradients_leave:  # which are views of buckets now
+            release(allocator, gradients)
+            gradients = []
         return inputs + gradients
 
     def _load(self, allocator: CachingAllocator) -> None:
@@ -343,7 +346,10 @@ class Program:
         recorded = self._recorded(self.prepared)
         if not self.prepared.step.mode.gradients_exist:
             return [recorded]
-        alone = prepare(self.architecture, self.plan.but(accumulation=1))
+        first = self.plan.but(accumulation=1)
+        if first.data_parallel is DataParallel.DDP_VIEW:  # only the last one's go to buckets
+            first = first.but(data_parallel=DataParallel.DDP)
+        alone = prepare(self.architecture, first)
         return [self._recorded(alone), *[recorded] * min(self.plan.accumulation - 1, LATER)]
 
     def _recorded(self, prepared: Prepared) -> Recorded:

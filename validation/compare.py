@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.evidence import ALL_LINEAR
 from calculator.report import Report
 from calculator.techniques.collectives import BROADCAST
 from validation.configuration import Configuration
@@ -105,8 +106,8 @@ class Comparison:
     def techniques(self) -> list[str]:
         """The options that differ from the defaults, as `name=value`.
 
-        Several GPUs are one technique, however many they are, and so are some layers. The
-        micro-batches of a pipeline belong to it.
+        Several GPUs are one technique, however many they are, and so are some layers, whatever
+        their names are. The micro-batches of a pipeline belong to it.
         """
         skipped = ("model", "batch_size", "sequence_length", "target_length", "layers", "gpus")
         options = self.configuration.as_dict()
@@ -120,6 +121,8 @@ class Comparison:
             *("pipeline_parallel", "checkpoint_every"),
         )
         options |= {name: "N" for name in some if name in options}
+        if options.get("lora_targets", ALL_LINEAR) != ALL_LINEAR:
+            options["lora_targets"] = "NAMES"
         named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
         return named or ["defaults"]
 

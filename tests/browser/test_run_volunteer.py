@@ -71,7 +71,7 @@ def test_two_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run) -
     records = run.monitor.judge.state
     wait_for("the liar to be left out", lambda: records()[liar]["left_out"])
     assert not any(records()[peer]["left_out"] for peer in identities)
-    expect(box_of(lying)).to_contain_text(re.compile(r"and left \d+ out, which did not help"))
+    expect(box_of(lying)).to_contain_text(re.compile(r"and rejected \d+, which did not help"))
     lying.close()
 
     before = counted(honest)
