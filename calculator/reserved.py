@@ -247,7 +247,8 @@ class Program:
         weights = [(one.loaded, one.is_packed, one.is_trained, size) for one, size in self.weights]
         passes = [(one.sizes, sorted(one.graph)) for one in self.passes]
         workspaces = self.workspaces.forward, self.workspaces.backward
-        lasting = self.buckets, self.adapters, self.masters
+        leave = self.prepared.step.mode.gradients_leave
+        lasting = self.buckets, self.adapters, self.masters, leave
         numbers = dumps((weights, passes, workspaces, lasting), 2)
         return numbers, *(one.micro.requests for one in self.passes)
 

@@ -7,9 +7,17 @@ from hypothesis import given
 import calculator.reserved
 from calculator.allocator import OutOfMemoryError
 from calculator.catalog import MODELS, find_model
-from calculator.plan import Plan
+from calculator.plan import DataParallel, Plan
 from calculator.planner.need import judged
-from calculator.reserved import MOST_LAYERS, Reserved, Workspaces, reserved
+from calculator.reserved import (
+    MOST_LAYERS,
+    NO_WORKSPACES,
+    Program,
+    Reserved,
+    Workspaces,
+    reserved,
+)
+from calculator.resolution import resolve
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.tallied import counted
@@ -130,3 +138,13 @@ def test_a_model_of_more_layers_than_any_has_is_not_simulated() -> None:
     for layers, is_simulated in ((MOST_LAYERS, True), (MOST_LAYERS + 1, False)):
         shape = replace(MODELS["gpt2-s"], name="deep", layers=layers)
         assert judged(shape, plan).overhead.is_simulated is is_simulated
+
+
+def test_programs_with_gradients_in_buckets_are_not_taken_for_others() -> None:
+    model = find_model("gpt2-s")
+    plan = Plan(gpus=2, accumulation=2, sequence_length=64)
+    kinds = DataParallel.DDP, DataParallel.DDP_VIEW
+    plans = [resolve(model, plan.but(data_parallel=kind)) for kind in kinds]
+    copied, viewed = (Program(model, each, NO_WORKSPACES).first_requests for each in plans)
+    assert copied[1:] == viewed[1:]
+    assert copied != viewed
