@@ -1,4 +1,4 @@
-"""Homes behind routers, as network namespaces of this machine: root, iproute2 and iptables.
+"""Homes behind routers, as network namespaces of this machine: root and iproute2.
 
 Each home is a machine behind a router of its own, which lets nobody in who was not called; a
 symmetric one also gives every connection another port. Servers stand in the open. No packet
@@ -8,9 +8,12 @@ leaves this machine.
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
+ROUTER = Path(__file__).with_name("router.py")
 NETWORK = "25.77.0."  # looks public to those inside, and is theirs alone
 
 
@@ -36,9 +39,8 @@ class Street:
     def __enter__(self) -> "Street":
         if os.geteuid() != 0:
             raise UnavailableError("network namespaces need root")
-        for tool in ("ip", "iptables"):
-            if shutil.which(tool) is None:
-                raise UnavailableError(f"network namespaces need {tool}")
+        if shutil.which("ip") is None:
+            raise UnavailableError("network namespaces need ip")
         try:
             self._add("switch")
             self._run("switch", "ip", "link", "add", "switch", "type", "bridge")
@@ -66,12 +68,8 @@ class Street:
         self._run(name, "ip", "route", "add", "default", "via", f"{inner}1")
         self._run(gateway, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         way_out = f"{gateway}-switch"
-        change_ports = ["--random-fully"] if router is Router.SYMMETRIC else []
-        masquerade = ["-t", "nat", "-A", "POSTROUTING", "-o", way_out, "-j", "MASQUERADE"]
-        self._run(gateway, "iptables", *masquerade, *change_ports)
-        for chain in ("FORWARD", "INPUT"):
-            rule = ["-A", chain, "-i", way_out, "-m", "conntrack", "--ctstate", "NEW"]
-            self._run(gateway, "iptables", *rule, "-j", "DROP")
+        ports = ["--symmetric"] if router is Router.SYMMETRIC else []
+        self._run(gateway, sys.executable, str(ROUTER), way_out, *ports)
         return f"{self.tag}{name}"
 
     @staticmethod
