@@ -8,6 +8,8 @@ alone; `python -m validation grid --kind TYPE` measures its rows. What PyTorch c
 
 import random
 from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
 from itertools import combinations, product
 from typing import Any, Final
 
@@ -52,14 +54,19 @@ CARD_STEPS: Final = (
 
 
 def grid() -> list[Configuration]:
-    """All configurations, in an order that never changes and soon shows all types."""
-    draw = random.Random(SEED)
-    found: dict[str, Configuration] = {}
-    for each in (*_alone(draw), *_pairs(draw)):
-        found.setdefault(each.command, each)
-    configurations = [*found.values()]
-    draw.shuffle(configurations)
+    """All configurations, in an order that never changes and soon shows all types.
+
+    Nothing is drawn in one sequence: a new type leaves the rows of others, but for those pairs that
+    it takes.
+    """
+    found = {each.command: each for each in (*_alone(), *_pairs())}
+    configurations = [found[command] for command in sorted(found, key=_place)]
     return [*configurations, *_presets(), *task_rows()]
+
+
+def _place(*of: object) -> bytes:
+    """A random place in an order, which follows from these alone."""
+    return blake2b(str((SEED, *of)).encode()).digest()
 
 
 def choices(without: set[str]) -> list[Choice]:
@@ -86,30 +93,30 @@ def choices(without: set[str]) -> list[Choice]:
 
 def _presets() -> Iterator[Configuration]:
     """Each model with each preset, on a card that computes bf16 and on one that does not."""
-    draw = random.Random(SEED)
     for name, (preset, card) in product(models(), PRESETS):
         depth = LAYERS_OF_OLDER[0] if name in OLDER else None
         shape = find_subject(name, depth).architecture
+        draw = random.Random(_place(name, preset.name, card.name))
         values = sized(draw, name, options_with(preset, shape, card, {}))
         yield Configuration(name, Plan.parse(values).on(card), depth)
 
 
-def _alone(draw: random.Random) -> Iterator[Configuration]:
+def _alone() -> Iterator[Configuration]:
     """Each model at its defaults, and with every choice, a few of them in a row."""
     for name in models():
-        yield _configuration(draw, name, [])
+        yield _configuration(name, [])
         left = choices({*meaningless(name)})
-        draw.shuffle(left)
+        random.Random(_place(name)).shuffle(left)
         while left:
             taken = [left.pop()]
             for each in [*left]:
                 if len(taken) < TOGETHER and _agree(each, taken):
                     left.remove(each)
                     taken.append(each)
-            yield _configuration(draw, name, taken)
+            yield _configuration(name, taken)
 
 
-def _pairs(draw: random.Random) -> Iterator[Configuration]:
+def _pairs() -> Iterator[Configuration]:
     """Every pair of choices on a few models; a third choice brings two more pairs to a row."""
     names = models()
     allowed = {name: choices({*meaningless(name)}) for name in names}
@@ -121,17 +128,16 @@ def _pairs(draw: random.Random) -> Iterator[Configuration]:
     }
     for pair, on in seen.items():
         fit = [name for name in names if name not in on and {*allowed[name]} >= pair]
-        wanted = max(0, min(TOGETHER - len(on), len(fit)))
-        for name in draw.sample(fit, wanted):
-            taken = [each for each in every if each in pair]
-            taken += _third(draw, name, taken, allowed[name], seen)
-            for each in combinations(taken, 2):
+        taken = [each for each in every if each in pair]
+        fit.sort(key=partial(_place, taken))
+        for name in fit[: max(0, TOGETHER - len(on))]:
+            row = [*taken, *_third(name, taken, allowed[name], seen)]
+            for each in combinations(row, 2):
                 seen[frozenset(each)].add(name)
-            yield _configuration(draw, name, taken)
+            yield _configuration(name, row)
 
 
 def _third(
-    draw: random.Random,
     name: str,
     pair: list[Choice],
     allowed: list[Choice],
@@ -144,7 +150,7 @@ def _third(
         return all(on is not None and len(on) < TOGETHER and name not in on for on in found)
 
     wanted = [each for each in allowed if each not in pair and is_wanted(each)]
-    return [draw.choice(wanted)] if wanted else []
+    return [min(wanted, key=partial(_place, name, pair))] if wanted else []
 
 
 def _agree(choice: Choice, others: list[Choice]) -> bool:
@@ -169,9 +175,10 @@ def _brought(name: str) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _configuration(draw: random.Random, name: str, taken: list[Choice]) -> Configuration:
+def _configuration(name: str, taken: list[Choice]) -> Configuration:
     """A model with these choices and what they bring, at drawn sizes."""
     brought = {each: values[0] for field, _ in taken for each, values in _brought(field).items()}
+    draw = random.Random(_place(name, taken))
     values = sized(draw, name, {**brought, **dict(taken)})
     depth = LAYERS_OF_OLDER[0] if name in OLDER else None
     return Configuration(name, Plan.parse(values), depth)

@@ -7,7 +7,7 @@ from calculator.plan import Plan
 from calculator.presets import Preset, options_with, preset_of
 from validation.configuration import Configuration
 from validation.drawn import SIZES, drawn, meaningless, models
-from validation.grid import TOGETHER, _agree, choices, grid
+from validation.grid import TOGETHER, _agree, _presets, choices, grid
 from validation.mesh import Axes
 from validation.sample import Try, report
 from validation.together import check_together
@@ -53,6 +53,18 @@ def test_the_grid_has_every_pair_of_values_on_three_models() -> None:
 def test_the_grid_has_every_preset_on_every_model() -> None:
     rows = [(each.model, preset_of(each.plan)) for each in grid() if is_preset(each)]
     assert {*rows} == {*product(models(), Preset)}
+
+
+def test_a_new_type_leaves_most_rows_of_others_and_all_of_their_presets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new = "validation/configs/qwen3.json"
+    after = [each.command for each in grid() if each.model != new]
+    others = [name for name in models() if name != new]
+    monkeypatch.setattr("validation.grid.models", lambda: others)
+    before = {each.command for each in grid()}
+    assert sum(command not in before for command in after) < len(after) / 10  # some pairs alone
+    assert {each.command for each in _presets()} <= {*after}
 
 
 def is_preset(configuration: Configuration) -> bool:
