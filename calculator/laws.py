@@ -58,7 +58,13 @@ from calculator.techniques.lora import (
 )
 from calculator.techniques.pipeline import MOST_MICRO_BATCHES, part_of, stages_in
 from calculator.techniques.task import BODY, has_idle, layers_in, parts_of
-from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER, side_of
+from calculator.techniques.tensor_parallel import (
+    BYTES_OF_ROWS,
+    DIVIDED,
+    INNER,
+    divided_in,
+    side_of,
+)
 from calculator.techniques.turns import rounds_of
 
 # why an optimizer updates no DTensors, which shards of weights and shares of layers are
@@ -630,8 +636,8 @@ def _of_shares(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
     if kind.whole_layers:
         yield Broken("tensor_parallel", f"{kind.whole_layers}: must be 1")
     uneven = [
-        f"{numbers[name]:,} {words}"
-        for name, words in DIVIDED.items()
+        f"{numbers[name]:,} {DIVIDED[name]}"
+        for name in divided_in(kind)
         if numbers.get(name, 0) % gpus
     ]
     if uneven:

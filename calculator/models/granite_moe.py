@@ -32,7 +32,7 @@ class ChosenRouter(Router):
 class GraniteMoe(SparseDecoder, Granite):
     """Granite with experts in every layer, each as wide as a dense layer would be."""
 
-    whole_layers = "transformers divides its experts alone, which is not counted"
+    whole_heads = True
     fused_experts = ()  # peft knows no names of its experts
 
     @classmethod

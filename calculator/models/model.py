@@ -53,6 +53,7 @@ class Model(Layer, ABC):
         has_reversible_class: whether a real class of it has reversible layers.
         unused: what untied embeddings leave in its class without use, if anything.
         whole_tokens: why a layer between products needs all tokens; empty where it has a share.
+        whole_heads: whether tensor parallelism divides no heads, but feed-forward layers alone.
         whole_layers: why no tensor parallelism divides its layers; empty where it does.
         layers_get_mask: whether its layers are called with eager attention's mask, as they are
             with the hidden states.
@@ -83,6 +84,7 @@ class Model(Layer, ABC):
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
     unused: ClassVar[str] = ""
+    whole_heads: ClassVar[bool] = False
     whole_layers: ClassVar[str] = NO_SHARES
     whole_tokens: ClassVar[str] = ""
     layers_get_mask: ClassVar[bool] = False

@@ -39,6 +39,8 @@ from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
+from calculator.models.model import Model
+from calculator.models.registry import type_of
 from calculator.peaks.step import Prepared
 from calculator.plan import Optimizer, Plan, Update
 from calculator.states import sent_by_update
@@ -64,17 +66,21 @@ DIVIDED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TensorParallel:
-    """Projections of which each GPU computes a share; perhaps of its part of each sequence."""
+    """Projections of which each GPU computes a share; perhaps of its part of each sequence.
 
+    Of numbers whose names are `divided` each GPU has a share.
+    """
+
+    divided: tuple[str, ...]
     in_parts: bool = False
 
     def rewrite(self, layer: Layer) -> None:
         """Say which side of a projection is split, and where tokens are."""
         match layer:
-            case Projection() if side_of(layer) is Split.ROWS:
+            case Projection() if self.is_divided(layer.inputs):
                 layer.split = Split.SCATTERED if self.in_parts else Split.ROWS
                 layer.weight.axis = layer.weight.shape.index(layer.inputs)
-            case Projection() if side_of(layer) is Split.COLUMNS:
+            case Projection() if self.is_divided(layer.outputs) or self.has_one_head(layer):
                 layer.split = None if self.in_parts else Split.COLUMNS
                 layer.weight.axis = layer.weight.shape.index(layer.outputs)
             case Experts():
@@ -90,36 +96,45 @@ class TensorParallel:
         for parameter in parameters_of(layer):
             parameter.is_split = True
 
+    def is_divided(self, width: Size) -> bool:
+        """True if each GPU has a share of a width: of heads, or of a feed-forward layer."""
+        return any(
+            dimension.name in self.divided or any(map(self.is_divided, dimension.bases))
+            for dimension in width.dimensions
+        )
+
+    def has_one_head(self, layer: Projection) -> bool:
+        """True if it makes the one head of keys or values that a GPU may have."""
+        return KEYS in self.divided and layer.name in ONE_HEAD
+
 
 def side_of(projection: Projection) -> Split | None:
-    """The side of a product's weight that is divided, if one is."""
-    if is_divided(projection.inputs):
-        return Split.ROWS
-    by_columns = is_divided(projection.outputs) or projection.name in ONE_HEAD
-    return Split.COLUMNS if by_columns else None
+    """The side of a product's weight that is divided, if one is, in a model that was changed."""
+    weight = projection.weight
+    if weight.axis is None:
+        return None
+    return Split.ROWS if weight.shape[weight.axis] is projection.inputs else Split.COLUMNS
 
 
-def is_divided(width: Size) -> bool:
-    """True if each GPU has a share of a width: of heads, or of a feed-forward layer."""
-    return any(
-        dimension.name in DIVIDED or any(map(is_divided, dimension.bases))
-        for dimension in width.dimensions
-    )
+def divided_in(kind: type[Model]) -> tuple[str, ...]:
+    """The names of the numbers that a type's GPUs divide."""
+    return tuple(each for each in DIVIDED if not (kind.whole_heads and each.endswith("heads")))
 
 
 def share_of(architecture: Architecture, plan: Plan) -> Architecture:
     """The shape of the part of a model that one of a plan's GPUs has."""
     if plan.tensor_parallel == 1:
         return architecture
-    gpus = plan.tensor_parallel
-    more = tuple(
-        (name, number // gpus if name in DIVIDED else number) for name, number in architecture.more
-    )
+    divided = divided_in(type_of(architecture))
+
+    def share(name: str, number: int) -> int:
+        return number // plan.tensor_parallel if name in divided else number
+
     return replace(
         architecture,
-        heads=architecture.heads // gpus,
-        feed_forward_size=architecture.feed_forward_size // gpus,
-        more=more,
+        heads=share("heads", architecture.heads),
+        feed_forward_size=share(FEED, architecture.feed_forward_size),
+        more=tuple((name, share(name, number)) for name, number in architecture.more),
     )
 
 
@@ -151,16 +166,21 @@ def _notes(answer: Answer) -> Iterator[str]:
         f" Between the products each has {plan.sequence_length // plan.tensor_parallel:,} of the "
         f"{plan.sequence_length:,} tokens of every sequence."
     )
+    experts_alone = type_of(answer.architecture).whole_heads
+    parts = "layer's experts" if experts_alone else "layer's heads and feed-forward width"
+    others = "attention, embeddings" if experts_alone else "embeddings"
     yield (
         f"Each of {plan.tensor_parallel:,} GPUs reads the same micro-batch and has its share of "
-        "every layer's heads and feed-forward width; embeddings, norms and the output layer are "
+        f"every {parts}; {others}, norms and the output layer are "
         f"whole on each.{beside if plan.sequence_parallel else ''} All need the same."
     )
 
 
 EFFECT: Final = Effect(
     used=lambda plan: plan.tensor_parallel > 1,
-    layers=lambda _, plan: (TensorParallel(plan.sequence_parallel),),
+    layers=lambda architecture, plan: (
+        TensorParallel(divided_in(type_of(architecture)), plan.sequence_parallel),
+    ),
     exchanges=summed,
     notes=_notes,
 )
