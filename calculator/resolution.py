@@ -101,7 +101,8 @@ def plain_value(architecture: Architecture, field: str) -> object:
         case "optimizer_bits":
             return None
         case "sharing_groups":
-            return architecture.shared_layers
+            shares_itself = architecture.sharing_groups and type_of(architecture).counted
+            return architecture.sharing_groups if shares_itself else architecture.shared_layers
         case "reversible":
             return False
         case _:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from calculator.page.answer import answer
+from calculator.catalog.checkpoints import CHECKPOINTS
+from calculator.page.answer import answer, glance
 
 GPT2, LLAMA = "gpt2-s", "meta-llama/Llama-3.1-8B"
 SHARDS = {"gpus": "8", "data_parallel": "fsdp", "precision": "mixed"}
@@ -37,3 +38,8 @@ def test_a_technique_saves_what_the_step_without_it_takes_more(
     assert row["ram"] == in_ram[0] - in_ram[1]
     assert f"--{option.replace('_', '-')}" in found["command"]
     assert not [row for row in plain["savings"] if row["option"] == option]
+
+
+@pytest.mark.parametrize("name", {one.kind: name for name, one in CHECKPOINTS.items()}.values())
+def test_the_page_answers_for_every_type(name: str) -> None:
+    assert glance({"model": name})["report"]["gpu"]["peak"] > 0
