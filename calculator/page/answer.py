@@ -127,14 +127,18 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
     """For each technique in use: the peak without it minus the peak with it.
 
-    RAM is counted as if all paged states were there, as they are on a GPU without room for them.
+    A technique that another one needs has no step without it, and is left out. RAM is counted as if
+    all paged states were there, as they are on a GPU without room for them.
     """
     found = []
     for option in techniques():
         plain = plain_value(architecture, option.field)
         if not _in_use(report.plan, option.field, plain):
             continue
-        without = _cached(architecture, _replace(plan, option.field, plain))
+        try:
+            without = _cached(architecture, _replace(plan, option.field, plain))
+        except RefusedError:
+            continue
         found.append(
             {
                 "option": option.field,

@@ -40,6 +40,11 @@ def test_a_technique_saves_what_the_step_without_it_takes_more(
     assert not [row for row in plain["savings"] if row["option"] == option]
 
 
+def test_a_technique_that_another_one_needs_is_compared_with_nothing() -> None:
+    found = answer({"model": GPT2, **SHARDS, "update_in_backward": "true"})
+    assert [row["option"] for row in found["savings"]] == ["update_in_backward"]
+
+
 @pytest.mark.parametrize("name", {one.kind: name for name, one in CHECKPOINTS.items()}.values())
 def test_the_page_answers_for_every_type(name: str) -> None:
     assert glance({"model": name})["report"]["gpu"]["peak"] > 0
