@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from calculator.architecture import USUAL_LENGTH, Architecture
-from calculator.laws import obey
+from calculator.laws import RefusedError, obey
 from calculator.models.registry import build, type_of
 from calculator.plan import (
     HalfFormat,
@@ -90,9 +90,17 @@ def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
 
 
 def without_techniques(architecture: Architecture, plan: Plan) -> Plan:
-    """The same plan without any technique: the page's baseline."""
+    """The same plan without any technique: the page's baseline.
+
+    It is a step of one GPU where DDP, which copies the whole model, refuses the model.
+    """
     plain = {option.field: plain_value(architecture, option.field) for option in techniques()}
-    return plan.but(**plain)
+    bare = plan.but(**plain)
+    try:
+        resolve(architecture, bare)
+    except RefusedError:
+        return bare.but(gpus=1)
+    return bare
 
 
 def plain_value(architecture: Architecture, field: str) -> object:

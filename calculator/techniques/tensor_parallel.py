@@ -109,7 +109,12 @@ class TensorParallel:
 
 
 def side_of(projection: Projection) -> Split | None:
-    """The side of a product's weight that is divided, if one is, in a model that was changed."""
+    """The side of a product's weight that is divided, if one is, in a model that was changed.
+
+    A packed one is whole on each GPU.
+    """
+    if projection.packed is not None:
+        return None
     weight = projection.weight
     if weight.axis is None:
         return None

@@ -45,6 +45,12 @@ def test_a_technique_that_another_one_needs_is_compared_with_nothing() -> None:
     assert [row["option"] for row in found["savings"]] == ["update_in_backward"]
 
 
+def test_the_step_without_techniques_is_of_one_gpu_where_ddp_refuses_the_model() -> None:
+    found = answer({"model": "bert-base", **SHARDS, "tied_embeddings": "false"})
+    alone = answer({"model": "bert-base", "precision": "mixed", "tied_embeddings": "false"})
+    assert found["baseline"] == alone["report"]
+
+
 @pytest.mark.parametrize("name", {one.kind: name for name, one in CHECKPOINTS.items()}.values())
 def test_the_page_answers_for_every_type(name: str) -> None:
     assert glance({"model": name})["report"]["gpu"]["peak"] > 0

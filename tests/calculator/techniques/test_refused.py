@@ -89,6 +89,7 @@ CASES = [
     ("tensor", LLAMA, "optimizer=adafactor", "norms of parts.*not with shares of layers"),
     ("tensor", LLAMA, "optimizer=lion", "optimizer = 'lion': bitsandbytes does not update"),
     ("tensor", LLAMA, "optimizer_bits=8", "optimizer_bits = '8': bitsandbytes does not update"),
+    ("tensor", LLAMA, "lora=8 quantization=nf4", "must be 1 beside quantization = nf4"),
     ("tensor", LLAMA, "optimizer=sgd update=fused", "update = 'fused'.*no fused sgd"),
     (
         *("tensor", LLAMA, "optimizer=muon gpus=8 data_parallel=fsdp"),
