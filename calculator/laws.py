@@ -494,10 +494,7 @@ def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
         if any(len({each.dtype or own for each in unit.trained}) > 1 for unit in units):
             rule = "fully_shard wants one format of all that is trained in a layer"
             yield Broken("lora_bias", f"{rule}, and adapters have 32 bits: must be none")
-    if plan.sharing_groups < architecture.shared_layers and architecture.sharing_groups:
-        rule = "shards of a layer that its class uses again are not counted: must be ddp or zero1"
-        yield _uncounted("data_parallel", rule)
-    elif plan.sharing_groups < architecture.shared_layers:
+    if plan.sharing_groups < architecture.shared_layers and not architecture.sharing_groups:
         rule = "fully_shard takes a module once, and layers that share weights are one"
         yield Broken("sharing_groups", f"{rule}: must be {architecture.shared_layers}")
     if plan.offload is not Offload.NONE:

@@ -139,9 +139,9 @@ class Sharder:
 
         A layer that `reshards` does so whatever the others do.
         """
+        unit = self._unit(parameters)
         if self.tape.recomputes:
-            return self._again(self._known(parameters), run, x)
-        unit = Unit(parameters, self.tape.mode.weights)
+            return self._again(unit, run, x)
         self._before_forward(unit)
         x = run(self._watched(unit, x))
         if reshards or self.tape.mode.reshards:
@@ -164,9 +164,10 @@ class Sharder:
             self.held = self.first = None
         return x
 
-    def _known(self, parameters: Sequence[Parameter]) -> Unit:
-        """The unit of weights inside a layer that is computed again."""
-        return next(unit for unit in self.order if unit.parameters == tuple(parameters))
+    def _unit(self, parameters: Sequence[Parameter]) -> Unit:
+        """The unit of a layer's weights: a new one, unless the layer ran before."""
+        known = (unit for unit in self.order if unit.parameters == tuple(parameters))
+        return next(known, None) or Unit(parameters, self.tape.mode.weights)
 
     def _note(self, unit: Unit) -> None:
         """A unit's forward pass is over; one that is computed again has several."""
@@ -210,6 +211,8 @@ class Sharder:
 
     def _before_forward(self, unit: Unit) -> None:
         self._gather(unit)
+        if unit.gathered is None:  # still whole from when its layer ran before
+            return
         self._copy_out(unit)  # the one before is held by a local name until this is done
         self.held, unit.gathered = unit.gathered, None
 
@@ -231,10 +234,10 @@ class Sharder:
         unit.whole = [self.tape.empty((each,), dtype) for each, dtype in pairs]
 
     def _after_backward(self, unit: Unit) -> None:
-        unit.is_done = True
+        unit.is_done = not unit.places  # a layer that ran before has its gradients then
         unit.whole.clear()
         self.reduced = None
-        if not unit.trained:
+        if not (unit.is_done and unit.trained):
             return
         dtype = unit.reduced_format(self.shards)
         flat = self.tape.empty((unit.summed,), dtype)

@@ -120,7 +120,8 @@ class Stack(Layer, Generic[B]):
     def units(self) -> list[list[Parameter]]:
         """The weights gathered together of each layer's module, of one kind the same parameters."""
         kinds = [units_of(kind) for kind in self.kinds]
-        pairs = zip(cycle(kinds), range(self.layers), strict=False)
+        distinct = min(self.groups or self.layers, self.layers)
+        pairs = zip(cycle(kinds), range(distinct), strict=False)
         return [
             unit
             for (weights, *apart), position in pairs

@@ -111,7 +111,7 @@ class Albert(Bert):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Albert":
         """The tree for an architecture."""
-        return cls(tied, NarrowEmbeddings(), Stack((AlbertBlock(),), architecture.layers))
+        return cls(tied, NarrowEmbeddings(), Stack((AlbertBlock(),), architecture.layers, groups=1))
 
     @property
     def head_width(self) -> Size:

@@ -124,7 +124,6 @@ CASES = [
     ("operations", MPNET, "sequence_length=", "no checkpoints of layers: must be none"),
     ("none", MPNET, "checkpointing=selective", "attention alone again: must be none"),
     ("none", ALBERT, "sharing_groups=2", "class shares its layers itself: must be 1"),
-    ("shards", ALBERT, "", "data_parallel = .*must be ddp or zero1"),
     ("every", GPT2, "reversible=true", "checkpoint_every = '2'.*reversible.*must be 1"),
     (
         *("every", "dalle-12b"),
