@@ -464,6 +464,13 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
             "gradient; DDP stops after a step with such a weight: must be 1"
         )
         yield Broken("gpus", rule)
+    if architecture.has("layerdrop"):
+        rule = (
+            f"{architecture.name} leaves out layers at random, and DDP stops after a step with "
+            "weights that got no gradient: must be fsdp or zero2, or encoder_layerdrop and "
+            "decoder_layerdrop 0 in its config.json"
+        )
+        yield Broken("data_parallel", rule, out={"data_parallel": DataParallel.FSDP})
     if not plan.shares_states:
         return
     if plan.precision is Precision.MIXED and not plan.lora:

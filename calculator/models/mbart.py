@@ -7,14 +7,16 @@ Source: transformers (models/mbart/modeling_mbart.py, models/m2m_100/modeling_m2
 models/pegasus/modeling_pegasus.py, models/marian/modeling_marian.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT32, INT64
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET
 from calculator.autograd.sizes import at_least, size
+from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding
 from calculator.layers.layer import Buffer
 from calculator.models.bart import POSITIONS, Bart, BartStack, NormsBefore
@@ -116,3 +118,12 @@ class M2M100(Bart):
 
     block, stack = NormsBefore, M2M100Stack
     added_to_logits = ""
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture, some of whose layers may be left out at random."""
+        found = super().read(c, name)
+        rates = [c.probability(f"{part}_layerdrop", 0.05) for part in ("encoder", "decoder")]
+        drops = any(rates)
+        more = (*found.more, ("layerdrop", int(drops)))
+        return replace(found, more=more, note=found.note if drops else "")
