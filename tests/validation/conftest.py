@@ -14,6 +14,12 @@ Measure = Callable[..., dict[str, Any]]
 Abreast = Callable[..., None]
 # one thread: several processes side by side would wait for each other's
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
+# of two types without a small file in validation/configs
+SMALL = {
+    "gpt2": {"n_layer": 2, "n_embd": 96, "n_head": 6, "vocab_size": 503},
+    "t5": {"num_layers": 2, "d_model": 96, "num_heads": 6, "d_kv": 16, "d_ff": 200}
+    | {"vocab_size": 503},
+}
 PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -32,10 +38,10 @@ class Server:
     Both have what takes seconds to import; the measurer needs the counter before PyTorch.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self) -> None:
         asked, tells = os.pipe()
         hears, answered = os.pipe()
-        command = [sys.executable, "-m", "tests.validation.gloo", device, str(asked), str(answered)]
+        command = [sys.executable, "-m", "tests.validation.gloo", str(asked), str(answered)]
         self.process = subprocess.Popen(command, env=ALONE, pass_fds=(asked, answered), **PIPES)
         for end in (asked, answered):
             os.close(end)
@@ -60,34 +66,35 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(libraries: None) -> Iterator[Callable[[str], Server]]:
-    """The process for a device, started when the first test asks for it."""
-    started: dict[str, Server] = {}
-
-    def find(device: str) -> Server:
-        if device not in started:
-            started[device] = Server(device)
-        return started[device]
-
-    yield find
-    for each in started.values():
-        each.end()
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The path of a small model's config.json by its type."""
+    folder = tmp_path_factory.mktemp("small")
+    for kind, values in SMALL.items():
+        (folder / f"{kind}.json").write_text(json.dumps({"model_type": kind, **values}))
+    return {kind: str(folder / f"{kind}.json") for kind in SMALL}
 
 
 @pytest.fixture(scope="session")
-def measure(server: Callable[[str], Server]) -> Measure:
+def server(libraries: None) -> Iterator[Server]:
+    """The process, started when the first test asks for it."""
+    started = Server()
+    yield started
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def measure(server: Server) -> Measure:
     """One row, measured in another process."""
-    return lambda options, device="counting": server("counting").measured(f"{device} {options}")
+    return lambda options, device="counting": server.measured(f"{device} {options}")
 
 
 @pytest.fixture(scope="session")
-def abreast(server: Callable[[str], Server]) -> Abreast:
+def abreast(server: Server) -> Abreast:
     """Several processes at once, with a step or a program for all; see `tests.validation.gloo`."""
 
     def run(folder: Path, processes: int, **asked: object) -> None:
         question = {"folder": str(folder), "processes": processes, **asked}
-        found = server("cpu" if "program" in asked else "counting")
-        exits = found.exits(json.dumps(question))
+        exits = server.exits(json.dumps(question))
         printed = [path.read_text()[-3000:] for path in sorted(folder.glob("rank-*.txt"))]
         assert exits == [0] * processes, "\n".join(printed)
 

@@ -1,10 +1,10 @@
 """Real processes that train together on the CPU, forked from one that has PyTorch loaded.
 
-``gloo.py counting`` has the counting device, too, which steps need and programs do not want. Two
-descriptors of pipes follow: a fork of its own, the `measurer`, reads from one and answers to the
-other. Each line of input is JSON: how many processes, a folder of their own, and the words of a
-step or the path of a program. Each process leaves what it prints in the folder, and the line of
-output is the list of their exit statuses. They talk over gloo.
+It has the counting device, too. Its arguments are two descriptors of pipes: a fork of its own, the
+`measurer`, reads from one and answers to the other. Each line of input is JSON: how many processes,
+a folder of their own, and the words of a step or the path of a program. Each process leaves what it
+prints in the folder, and the line of output is the list of their exit statuses. They talk over
+gloo.
 """
 
 import gc
@@ -29,10 +29,9 @@ from validation import counting_device
 MOST_SECONDS: Final = 300
 
 
-def main(device: str, asked: str, answered: str) -> None:
+def main(asked: str, answered: str) -> None:
     """Start what each line asks for, until the input ends."""
-    if device == "counting":
-        counting_device.load()
+    counting_device.load()
     import peft  # noqa: F401
     import torch._dynamo
     import torch.distributed.fsdp
@@ -44,7 +43,7 @@ def main(device: str, asked: str, answered: str) -> None:
     gc.collect()
     gc.freeze()  # no fork goes through what is loaded here again
     with os.fdopen(int(asked)) as questions, os.fdopen(int(answered), "w") as answers:
-        if device == "counting" and not os.fork():
+        if not os.fork():
             os.dup2(2, 1)  # what libraries print is no answer
             measurer.serve(questions, answers)
             os._exit(0)
@@ -98,7 +97,11 @@ def _run_program(asked: dict[str, Any], rank: int) -> None:
     size = str(asked["processes"])
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size}
     sys.argv = [asked["program"]]
-    runpy.run_path(asked["program"], run_name="__main__")
+    import torch
+
+    # the counting GPU is none that a program finds
+    with patch("torch._C._get_accelerator", lambda *_: torch.device("cpu")):
+        runpy.run_path(asked["program"], run_name="__main__")
 
 
 def _measure(asked: dict[str, Any], rank: int) -> None:

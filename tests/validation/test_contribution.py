@@ -63,8 +63,8 @@ def test_steps_that_fit_are_measured_into_a_file(measure: Measure, tmp_path: Pat
     lines = measure(f"call contribution {tmp_path}", "cpu")
     (path,) = tmp_path.iterdir()
     (row,) = map(json.loads, path.read_text().splitlines())
-    assert row["configuration"]["model"] == "gpt2-s"
-    assert re.match(r" +[\d.]+ MiB +[\d.]+ MiB +[-+]\d\.\d\d % +gpt2-s --layers 1", lines[2])
+    assert row["configuration"]["model"] == "google/bert_uncased_L-2_H-128_A-2"
+    assert re.match(r" +[\d.]+ MiB +[\d.]+ MiB +[-+]\d\.\d\d % +google/bert_uncased", lines[2])
     assert "gpt3-175b --batch-size 64: may need " in lines[3]
     assert f"One row is in {path}" in " ".join(lines)
     again = measure(f"call contribution {tmp_path}", "cpu")

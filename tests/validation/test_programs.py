@@ -38,7 +38,7 @@ SCALARS = 3 * 512
         f"gpt2-s --layers 2 {SMALL} --paged-optimizer --optimizer-bits 8",
         f"{CONFIGS}/qwen2.json {SHORT} --paged-optimizer --update-in-backward --precision half",
         f"gpt2-s --layers 4 {SMALL} --sharing-groups 2 --untied-embeddings --dropout 0",
-        f"gpt2-s --layers 2 {SMALL} --offload optimizer --precision mixed",
+        f"{CONFIGS}/qwen2.json {SHORT} --offload optimizer --precision mixed",
         f"gpt2-s --layers 2 {SMALL} --optimizer muon --lora 4 --lora-bias all",
         f"gpt2-s --layers 2 {SMALL} --accumulation 3 --update fused",
         f"gpt-j-6b --layers 1 {SMALL} --checkpointing selective --optimizer sgd",

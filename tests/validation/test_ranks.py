@@ -166,7 +166,7 @@ MESHES = (
 def test_a_place_on_a_mesh_alone_holds_what_it_holds_beside_three_others(
     measure: Measure, abreast: Abreast, tmp_path: Path, axes: str
 ) -> None:
-    words = f"validation/configs/mistral.json --layers 4 {SHAPE} {axes}"
+    words = f"validation/configs/mistral.json --layers 2 {SHAPE} {axes}"
     alone = {
         rank: without_buffers(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in (0, 3)
     }
