@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.console import BuildError, step
@@ -29,13 +29,14 @@ def compress_site(site: Path, node: Node) -> None:
     Raises:
         BuildError: when Node.js could not compress one.
     """
-    CACHE.mkdir(parents=True, exist_ok=True)
+    files = [*compressible(site)]
+    with step("Compressing what is new"):
+        fill_cache(files, node)
     wanted = {
-        path.with_name(f"{path.name}.{kind}"): (path, CACHE / f"{_digest(path)}.{kind}")
-        for path in compressible(site)
-        for kind in KINDS
+        plain.with_name(f"{plain.name}{kept.suffix}"): (plain, kept)
+        for plain in files
+        for kept in _kept(plain)
     }
-    _fill_cache({kept: plain for plain, kept in wanted.values() if not kept.exists()}, node)
     for target, (plain, kept) in wanted.items():
         if kept.stat().st_size < plain.stat().st_size:
             shutil.copyfile(kept, target)
@@ -53,22 +54,30 @@ def compressible(site: Path) -> Iterator[Path]:
             yield path
 
 
-def _fill_cache(missing: dict[Path, Path], node: Node) -> None:
+def fill_cache(files: Iterable[Path], node: Node) -> None:
+    """Compress what the cache lacks of these files.
+
+    Raises:
+        BuildError: when Node.js could not compress one.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    missing = {kept: plain for plain in files for kept in _kept(plain) if not kept.exists()}
     if not missing:
         return
     parts = {kept: kept.with_name(f"{kept.name}.{os.getpid()}.part") for kept in missing}
     # The largest first: at the end, no core waits for another that has just begun a large one.
     largest_first = sorted(missing.items(), key=lambda item: -item[1].stat().st_size)
     lines = [f"{kept.suffix[1:]}\t{plain}\t{parts[kept]}\n" for kept, plain in largest_first]
-    with step("Compressing what is new"):
-        done = subprocess.run(
-            [node.node, SCRIPT], input="".join(lines), text=True, capture_output=True, check=False
-        )
+    done = subprocess.run(
+        [node.node, SCRIPT], input="".join(lines), text=True, capture_output=True, check=False
+    )
     if done.returncode:
         raise BuildError(f"The site could not be compressed:\n{done.stderr}")
     for kept, part in parts.items():
         part.replace(kept)
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _kept(plain: Path) -> list[Path]:
+    """The compressed forms of a file in the cache."""
+    name = hashlib.sha256(plain.read_bytes()).hexdigest()
+    return [CACHE / f"{name}.{kind}" for kind in KINDS]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tools.browser_python import package_lock, stage_browser_python
 from tools.budget import check_budget
 from tools.bundle import BUNDLED, bundle_assets, load_page_scripts
 from tools.citations import link_cited_files
-from tools.compression import compress_site
+from tools.compression import compress_site, compressible, fill_cache
 from tools.console import ROOT, BuildError, run, say, step
 from tools.content_policy import pin_inline_scripts
 from tools.files import WORKSHOP, change_pages, digest, fresh, only_one, replace_folder
@@ -82,10 +83,14 @@ def _build(to_publish: bool) -> None:
             write_archive(STAGING / ARCHIVE)
         with step("Computing the figures of the pages"):
             figures.wait()
-        with step("Rendering the pages"):
+        # On the core that rendering leaves idle, what goes into the site as it is.
+        as_it_is = [*compressible(assets / "pyodide"), assets / Path(PLOTLY).name]
+        with ThreadPoolExecutor(1) as beside, step("Rendering the pages"):
+            ahead = beside.submit(fill_cache, as_it_is if to_publish else [], node)
             render(STAGING)
             draw_share_pictures(STAGING)
             _run_mkdocs(address, source)
+            ahead.result()
         link_cited_files(UNFINISHED, source)
         change_theme_script(UNFINISHED)
         if not address:
