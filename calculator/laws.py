@@ -464,6 +464,11 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
             "gradient; DDP stops after a step with such a weight: must be 1"
         )
         yield Broken("gpus", rule)
+    if kind.unread_part and any(each.idle for each in parameter_tensors(architecture, plan)):
+        what = f"{architecture.name}'s {kind.unread_part}"
+        rule = f"{what} gets no gradient, and DDP stops after such a step"
+        out = {"data_parallel": DataParallel.FSDP}
+        yield Broken("data_parallel", f"{rule}: must be fsdp or zero2", out=out)
     if architecture.has("layerdrop"):
         rule = (
             f"{architecture.name} leaves out layers at random, and DDP stops after a step with "

@@ -52,6 +52,7 @@ class Model(Layer, ABC):
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
         unused: what untied embeddings leave in its class without use, if anything.
+        unread_part: the part of its class that no loss reads, if there is one.
         whole_tokens: why a layer between products needs all tokens; empty where it has a share.
         whole_heads: whether tensor parallelism divides no heads, but feed-forward layers alone.
         whole_layers: why no tensor parallelism divides its layers; empty where it does.
@@ -84,6 +85,7 @@ class Model(Layer, ABC):
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
     unused: ClassVar[str] = ""
+    unread_part: ClassVar[str] = ""
     whole_heads: ClassVar[bool] = False
     whole_layers: ClassVar[str] = NO_SHARES
     whole_tokens: ClassVar[str] = ""

@@ -24,6 +24,7 @@ PLACES: Final = {
     "bloom": "alibi.Bloom",
     "codegen": "gptj.CodeGen",
     "electra": "electra.Electra",
+    "esm": "esm.Esm",
     "distilbert": "bert.DistilBert",
     "gpt_neo": "gpt_neo.GPTNeo",
     "gpt_neox": "gpt_neox.GPTNeoX",

@@ -23,6 +23,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "deberta-v2": {"position_buckets": 256, "relative_attention": True, "type_vocab_size": 0}
     | {"pos_att_type": "p2c|c2p", "position_biased_input": False, "share_att_key": True}
     | {"norm_rel_ebd": "layer_norm"},
+    "esm": {"position_embedding_type": "rotary", "token_dropout": True, "vocab_size": 33},
     "glm4_moe": {"head_dim": 128},
 }
 FULL, SLIDING = "full_attention", "sliding_attention"

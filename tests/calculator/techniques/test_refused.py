@@ -123,6 +123,7 @@ CASES = [
     ("lora", BERT, "task=tokens lora_targets=transform.dense", "lora_targets = .*end names of"),
     ("operations", MPNET, "sequence_length=", "no checkpoints of layers: must be none"),
     ("none", MPNET, "checkpointing=selective", "attention alone again: must be none"),
+    ("none", "facebook/esm2_t6_8M_UR50D", "gpus=2", "contact head gets no.*fsdp or zero2"),
     ("none", "facebook/m2m100_418M", "gpus=2", "data_parallel = .*at random.*be fsdp or zero2"),
     ("zero1", "facebook/m2m100_418M", "", "data_parallel = .*at random"),
     ("none", ALBERT, "sharing_groups=2", "class shares its layers itself: must be 1"),
