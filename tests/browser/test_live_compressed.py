@@ -11,7 +11,7 @@ from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
 
 pytestmark = pytest.mark.browser
 
-STEPS, PEOPLE = 3000, 1000
+STEPS, PEOPLE = 1200, 400
 
 
 @pytest.fixture

@@ -1,15 +1,24 @@
 """The clock beside published seconds."""
 
 from collections import Counter
+from functools import cache
 from statistics import median
 
 import pytest
 
-from calculator.clock import BOUNDS, FITTED
-from validation.seconds import bounds, by_source, error, fit, in_order, left_out, timed, tried
+from calculator.clock import BOUNDS, FITTED, Efficiencies
+from validation import seconds
+from validation.seconds import bounds, by_source, error, fit, in_order, timed, tried
 
 # the median error, and shares of rows within 25 %, and of pairs in order
 MEDIAN, NEAR, ORDERED = 0.125, 0.9, 0.95
+
+left_out = cache(lambda: [*seconds.left_out()])
+
+
+@cache
+def fitted() -> Efficiencies:
+    return fit(timed())
 
 
 def test_every_step_of_one_machine_is_tried() -> None:
@@ -20,17 +29,15 @@ def test_every_step_of_one_machine_is_tried() -> None:
 
 
 def test_the_calculators_constants_are_those_of_the_fit() -> None:
-    fitted = fit(timed())
     for name in FITTED.__slots__:
-        assert getattr(FITTED, name) == pytest.approx(getattr(fitted, name), rel=0.01)
+        assert getattr(FITTED, name) == pytest.approx(getattr(fitted(), name), rel=0.01)
 
 
 def test_the_law_describes_every_source() -> None:
-    fitted = fit(timed())
     for source, rows in by_source(timed()).items():
-        near = sum(abs(error(row, fitted)) <= 0.25 for row in rows)
+        near = sum(abs(error(row, fitted())) <= 0.25 for row in rows)
         assert near >= NEAR * len(rows), source
-        assert in_order(rows, fitted) >= ORDERED, source
+        assert in_order(rows, fitted()) >= ORDERED, source
 
 
 def test_a_source_left_out_is_predicted() -> None:
