@@ -161,7 +161,7 @@ def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
     if plan.attention not in kernels:
         rule = f"{name} in {plan.precision} has code for: {', '.join(kernels)}"
         yield Broken("attention", rule)
-    if plan.attention is Attention.FLASH and not plan.card.has_flash:
+    if plan.attention is Attention.FLASH and plan.card.predates_ampere:
         rule = "needs compute capability 8.0, and this card's is lower: must be sdpa"
         yield Broken("attention", rule, out={"attention": Attention.SDPA})
     if plan.checkpointing is Checkpointing.SELECTIVE and not kind.has_attention_core:
@@ -537,7 +537,7 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
         "PyTorch balances the chunks of causal attention alone": not issubclass(kind, CausalModel),
         "linear attention needs the state of the tokens before it": kind.has_chunks,
         "the ring is made of flash attention, which needs compute capability 8.0": (
-            not plan.card.has_flash
+            plan.card.predates_ampere
         ),
         "knows no windows of attention shorter than the sequence": (
             kind.windowed(architecture, plan.sequence_length)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from calculator.architecture import USUAL_LENGTH, Architecture
-from calculator.autograd.mode import AMPERE
 from calculator.models.registry import type_of
 from calculator.optimizers.rule import rule_of
 from calculator.parameters import count_active, count_in_experts, count_parameters
@@ -94,9 +93,8 @@ def _falls_to_math(architecture: Architecture, plan: Plan) -> bool:
     model, narrow = type_of(architecture), plan.precision is not Precision.FP32
     if plan.attention is not Attention.SDPA or Attention.EFFICIENT not in model.kernels:
         return False
-    before = plan.card.capability is not None and plan.card.capability < AMPERE
     fits = Attention.EFFICIENT in model.kernels_of(architecture, narrow, plan.sequence_length)
-    return before and not fits
+    return plan.card.predates_ampere and not fits
 
 
 def _optimizer_notes(plan: Plan) -> Iterator[str]:

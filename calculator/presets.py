@@ -116,7 +116,7 @@ def _options(preset: Preset, architecture: Architecture, card: Card) -> dict[str
     always = {"optimizer_bits": 8, "checkpointing": recomputed}
     match preset:
         case Preset.FULL:
-            scaled = {} if card.computes_bf16 else {"gradient_scaler": True}
+            scaled = {"gradient_scaler": True} if card.predates_ampere else {}
             return {"precision": Precision.AMP, **scaled, **always}
         case Preset.LORA:
             targets = adaptable(build(architecture, architecture.tied_embeddings))

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from calculator.architecture import USUAL_LENGTH, Architecture
+from calculator.errors import InputError
 from calculator.laws import RefusedError, obey
 from calculator.models.registry import build, type_of
 from calculator.plan import (
@@ -54,6 +55,15 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     return found.but(sharing_groups=min(found.sharing_groups, most))
 
 
+def refusal(architecture: Architecture, plan: Plan) -> InputError | None:
+    """The reason that the plan's card, or any, does not run it; None where it does."""
+    try:
+        resolve(architecture, plan)
+    except InputError as error:
+        return error
+    return None
+
+
 def own_task(architecture: Architecture) -> Task:
     """The task of the class that the configuration names, else of the one that is counted."""
     kind, named = type_of(architecture), Task(architecture.task)
@@ -70,7 +80,7 @@ def _counted(plan: Plan) -> Plan:
 def _half_format(plan: Plan) -> HalfFormat:
     """A scaler's loss is for float16; else bfloat16, where the card computes it."""
     scaled = plan.gradient_scaler and plan.precision is Precision.AMP
-    return HalfFormat.FP16 if scaled or not plan.card.computes_bf16 else HalfFormat.BF16
+    return HalfFormat.FP16 if scaled or plan.card.predates_ampere else HalfFormat.BF16
 
 
 def _every(plan: Plan) -> int:

@@ -110,7 +110,7 @@ class Configuration:
 def completed(architecture: Architecture, plan: Plan) -> Plan:
     """The plan with the model's own values for all that it leaves open, and no rule asked."""
     scaled = plan.gradient_scaler and plan.precision is Precision.AMP
-    narrow = HalfFormat.FP16 if scaled or not plan.card.computes_bf16 else HalfFormat.BF16
+    narrow = HalfFormat.FP16 if scaled or plan.card.predates_ampere else HalfFormat.BF16
     most = max(architecture.layers, architecture.decoder_layers)
     groups = plan.sharing_groups or architecture.sharing_groups or most
     own = {

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from calculator.autograd.mode import AMPERE
 from calculator.units import MiB
 
 NVIDIA, AMD, APPLE = "NVIDIA", "AMD", "Apple"
@@ -83,14 +84,9 @@ class Card:
         return max(self.peaks.bf16, self.peaks.fp16) or self.peaks.fp32
 
     @property
-    def computes_bf16(self) -> bool:
-        """True but for CUDA's cards before Ampere."""
-        return self.has_flash
-
-    @property
-    def has_flash(self) -> bool:
-        """True but for CUDA's cards before Ampere, for which PyTorch has no flash attention."""
-        return self.capability is None or self.capability >= (8, 0)
+    def predates_ampere(self) -> bool:
+        """True for CUDA's cards without bfloat16, for which PyTorch has no flash attention."""
+        return self.capability is not None and self.capability < AMPERE
 
     @property
     def caveat(self) -> str:

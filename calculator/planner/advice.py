@@ -35,7 +35,7 @@ from calculator.planner.several import (
     fewest_with_ram_in_steps,
 )
 from calculator.report import Report
-from calculator.resolution import resolve
+from calculator.resolution import refusal, resolve
 from calculator.units import format_bytes, format_count
 
 TITLE_FITS: Final = "What else fits"
@@ -384,7 +384,7 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
     for gpu in gpus:
         there = plan.on(gpu)
-        if not _is_taken(architecture, there):
+        if refusal(architecture, there):
             continue
         need = need_at(architecture, there, totals(architecture, there).gpu, gpu.memory)
         if need.fits(gpu.memory):
@@ -397,15 +397,6 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     return []
 
 
-def _is_taken(architecture: Architecture, plan: Plan) -> bool:
-    """False where the plan's card lacks a kernel that the plan names."""
-    try:
-        resolve(architecture, plan)
-    except InputError:
-        return False
-    return True
-
-
 def _ways_on_others(architecture: Architecture, found: Sequence[Proposal]) -> list[Way]:
     """Changes that make the step fit some GPU, those for the smallest GPU first."""
     ways: dict[int, Way] = {}
@@ -413,7 +404,7 @@ def _ways_on_others(architecture: Architecture, found: Sequence[Proposal]) -> li
         for place, proposal in enumerate(found):
             plan = proposal.plan.on(gpu)
             least = least_need(plan, proposal.peak)
-            if place in ways or not least.fits(gpu.memory) or not _is_taken(architecture, plan):
+            if place in ways or not least.fits(gpu.memory) or refusal(architecture, plan):
                 continue
             need = need_of(judged(architecture, plan))
             if need.fits(gpu.memory):

@@ -15,7 +15,7 @@ from calculator.errors import InputError
 from calculator.estimate import totals
 from calculator.plan import LARGEST_BATCH, Plan
 from calculator.planner.need import least_need, need_at
-from calculator.resolution import resolve
+from calculator.resolution import refusal, resolve
 from calculator.techniques.context_parallel import chunks_of
 
 # while nothing too large is known, the next try is so many times as large
@@ -85,11 +85,7 @@ def _step(gpus: int, times: int) -> int:
 
 def has_one_length(architecture: Architecture) -> bool:
     """True if the model takes sequences of only one length."""
-    try:
-        resolve(architecture, Plan(sequence_length=1))
-    except InputError:
-        return True
-    return False
+    return refusal(architecture, Plan(sequence_length=1)) is not None
 
 
 def end_of(search: Generator[None, None, Found]) -> Found:

@@ -13,6 +13,7 @@ from calculator.planner.fit import Proposal, proposals
 from calculator.planner.largest import largest_batch, longest_sequence
 from calculator.planner.need import Need, describe_need, judged, need_of
 from calculator.report import Report
+from calculator.resolution import refusal
 from calculator.units import format_bytes, format_count
 
 
@@ -73,18 +74,15 @@ def on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Report | I
     Raises:
         InputError: if the model does not support the plan.
     """
-    found = [(one, _judged_or_refused(architecture, plan.on(one))) for one in COMMON]
+    on_cards = ((one, plan.on(one)) for one in COMMON)
+    found = [
+        (one, refusal(architecture, there) or judged(architecture, there))
+        for one, there in on_cards
+    ]
     errors = [each for _, each in found if isinstance(each, InputError)]
     if len(errors) == len(found):
         raise errors[0]
     return found
-
-
-def _judged_or_refused(architecture: Architecture, plan: Plan) -> Report | InputError:
-    try:
-        return judged(architecture, plan)
-    except InputError as error:
-        return error
 
 
 def _pace(report: Report) -> str:

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from calculator.architecture import Architecture
 from calculator.cards import Card
 from calculator.catalog import MODELS, find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.models.registry import type_of
 from calculator.optimizers.registry import rule_named
 from calculator.plan import Attention, Optimizer, Plan, Precision
 from calculator.report import Report
-from calculator.resolution import default_length, resolve
+from calculator.resolution import default_length, refusal
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
 
 def can_run(case: Case, gpu: Card) -> bool:
     """True if the card has the kernel that the plan names."""
-    return gpu.has_flash or case.plan.attention is not Attention.FLASH
+    return not gpu.predates_ampere or case.plan.attention is not Attention.FLASH
 
 
 def examples(number: int) -> settings:
@@ -153,16 +152,7 @@ def cases_on_several(draw: st.DrawFn) -> Case:
         "sequence_length": draw(st.sampled_from([256, 500, 511])),
         "context_parallel": draw(st.sampled_from([1, 1, 2])),
     }
-    if not _is_taken(model, options):
+    if refusal(model, Plan(**options)):
         options |= {"data_parallel": "ddp", "context_parallel": 1}
-    assume(_is_taken(model, options))
+    assume(refusal(model, Plan(**options)) is None)
     return Case(model, Plan(**options))
-
-
-def _is_taken(model: Architecture, options: dict[str, Any]) -> bool:
-    """True if the model takes a plan."""
-    try:
-        resolve(model, Plan(**options))
-    except InputError:
-        return False
-    return True

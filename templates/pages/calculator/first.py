@@ -120,5 +120,5 @@ def _generations() -> list[list[Card]]:
     """All cards by what a step's peak depends on: bfloat16, and flash attention with it."""
     found: dict[bool, list[Card]] = {}
     for card in CARDS.values():
-        found.setdefault(card.computes_bf16, []).append(card)
+        found.setdefault(card.predates_ampere, []).append(card)
     return list(found.values())
