@@ -2,7 +2,8 @@
 
 The command line, the page's form, the page's address, the protocol and the reference all read it
 there: an option is declared once, by `choice`, `integer`, `number`, `flag`, `names` or `counts`.
-The words of `Plan`'s are in `words.json`, with their groups and other libraries' names.
+Their words stand apart: those of `Plan`'s in `words.json`, with their groups and other libraries'
+names.
 """
 
 import dataclasses
@@ -169,44 +170,35 @@ class Option:
 # its own way: the field's type is the one that stands before it.
 
 
-def choice(
-    default: object, values: Iterable[Any], label: str = "", text: str = "", **more: Any
-) -> Any:
+def choice(default: object, values: Iterable[Any], **more: Any) -> Any:
     """A field that takes one of some values, which may have their words."""
     pairs = values.items() if isinstance(values, Mapping) else ((each, "") for each in values)
-    return _field(default, Option(label, text, "choice", tuple(pairs), **more))
+    return _field(default, "choice", values=tuple(pairs), **more)
 
 
-def integer(default: int | None, most: int, label: str = "", text: str = "", **more: Any) -> Any:
+def integer(default: int | None, most: int, **more: Any) -> Any:
     """A field that takes a whole number from 1 to `most`."""
-    return _field(default, Option(label, text, "integer", maximum=most, **more))
+    return _field(default, "integer", maximum=most, **more)
 
 
-def number(
-    default: float | None,
-    below: float,
-    label: str = "",
-    text: str = "",
-    least: float = 0,
-    **more: Any,
-) -> Any:
+def number(default: float | None, below: float, least: float = 0) -> Any:
     """A field that takes a number of at least 0, or another least, and below a limit."""
-    return _field(default, Option(label, text, "number", minimum=least, maximum=below, **more))
+    return _field(default, "number", minimum=least, maximum=below)
 
 
-def flag(default: bool | None, label: str = "", text: str = "", **more: Any) -> Any:
+def flag(default: bool | None, **more: Any) -> Any:
     """A field that is true or false."""
-    return _field(default, Option(label, text, "flag", **more))
+    return _field(default, "flag", **more)
 
 
-def names(default: str | None, most: int, label: str = "", text: str = "", **more: Any) -> Any:
+def names(default: str | None, most: int) -> Any:
     """A field that takes comma-separated names, with a limit on its characters."""
-    return _field(default, Option(label, text, "names", maximum=most, **more))
+    return _field(default, "names", maximum=most)
 
 
-def counts(default: str | None, label: str, text: str, values: Mapping[str, str], most: int) -> Any:
+def counts(default: str | None, values: Mapping[str, str], most: int) -> Any:
     """A field that takes some names, each with a number from 1 to `most`, as in ``t4:5,l4:2``."""
-    return _field(default, Option(label, text, "counts", tuple(values.items()), maximum=most))
+    return _field(default, "counts", values=tuple(values.items()), maximum=most)
 
 
 def _is_name(part: str) -> bool:
@@ -226,16 +218,14 @@ def counts_in(text: str) -> Iterator[tuple[str, str]]:
             yield name, number if colon else "1"
 
 
-def _field(default: object, option: Option) -> Any:
-    return dataclasses.field(default=default, metadata={"option": option})
+def _field(default: object, kind: Kind, **more: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"option": Option("", "", kind, **more)})
 
 
-def options_of(
-    plan: type[Any], words: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Option]:
-    """The options that stand at a dataclass' fields, by their names, with words from elsewhere."""
+def options_of(plan: type[Any], words: Mapping[str, Mapping[str, Any]]) -> dict[str, Option]:
+    """The options that stand at a dataclass' fields, by their names, with their words."""
     return {
-        field.name: _worded(field.name, field.metadata["option"], (words or {}).get(field.name, {}))
+        field.name: _worded(field.name, field.metadata["option"], words[field.name])
         for field in dataclasses.fields(plan)
         if "option" in field.metadata
     }

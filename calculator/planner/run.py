@@ -1,6 +1,6 @@
 """A run of volunteers: their GPUs, their model and their exchange of gradients -> Run.
 
-Each option is declared once, at its field in `Run`.
+Each option is declared once, at its field in `Run`; its words are in `run.json`.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from calculator.cards import CARDS, COMMON
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
+from calculator.data import read_data
 from calculator.errors import InputError, unknown_name
 from calculator.options import (
     Option,
@@ -25,6 +26,7 @@ from calculator.planner.communicate import Way
 from calculator.planner.compute import Recomputation
 
 MOST_VOLUNTEERS: Final = 10_000
+_TITLES: Final = {gpu.name: gpu.title for gpu in COMMON}
 
 
 class Compression(StrEnum):
@@ -60,130 +62,37 @@ class Kind:
 class Run:
     """One choice for every option; None stands for the model's or the card's own value."""
 
-    parameters: int | None = integer(
-        None, 10**15, "Parameters", "Number of parameters of a model that is not on the list."
-    )
-    layers: int | None = integer(None, MOST_LAYERS, "Layers", "Number of layers of that model.")
-    width: int | None = integer(
-        None, 10**6, "Width", "Width of all of its attention heads together."
-    )
-    sequence_length: int | None = integer(
-        None, LONGEST_SEQUENCE, "Sequence length", "Tokens per sequence."
-    )
-    sharing_groups: int | None = integer(
-        None,
-        MOST_LAYERS,
-        "Sharing groups",
-        "Distinct layers, used in turn. Sharing cuts traffic, not computing.",
-    )
-    billion_tokens: float = number(
-        1.0, 1e9, "Tokens, in billions", "Tokens that the whole run trains on.", least=1e-6
-    )
-    volunteers: int = integer(20, MOST_VOLUNTEERS, "Volunteers", "People who have joined the run.")
-    hours: float = number(
-        12.0, 1e6, "Hours a day", "How long each volunteer computes per day.", least=0.01
-    )
-    gpu: str = choice(
-        "t4",
-        {gpu.name: gpu.title for gpu in COMMON} | {"other": "Another: its peak rate"},
-        "GPU",
-        "The card that each volunteer has.",
-    )
-    teraflops: float | None = number(
-        None, 1e6, "Peak rate in TFLOP/s", "Of that GPU in 16 bits, without sparsity.", least=0.001
-    )
-    more_gpus: str | None = counts(
-        None,
-        "Volunteers with other GPUs",
-        "They join those above, with the same hours and connections.",
-        {gpu.name: gpu.title for gpu in COMMON},
-        MOST_VOLUNTEERS,
-    )
-    gpus_each: int = integer(1, 10_000, "GPUs each", "GPUs per volunteer.")
-    utilization: float | None = number(
-        None,
-        1e6,
-        "Utilization in %",
-        "Share of the peak rate that the model's own arithmetic reaches (MFU). Defaults to our "
-        "timing model's estimate for this model on this card.",
-        least=0.01,
-    )
-    recomputation: Recomputation = choice(
-        Recomputation.NONE,
-        {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
-        "Recomputation",
-        "Recomputation counts toward hardware utilization, not model utilization.",
-    )
-    up: float = number(50.0, 1e6, "Upload in Mbit/s", "Upload rate of each volunteer.", least=0.001)
-    down: float = number(
-        50.0, 1e6, "Download in Mbit/s", "Download rate of each volunteer.", least=0.001
-    )
-    round_trip: float = number(
-        100.0, 60_000, "Round trip in ms", "Time to another volunteer and back."
-    )
-    way: Way = choice(
-        Way.ALL_REDUCE,
-        {
-            Way.ALL_REDUCE: "all-reduce: each averages a part",
-            Way.ALL_GATHER: "all-gather: each sends to all others",
-            Way.STORE: "store: upload once, download the others'",
-            Way.ROUND: "round: all upload, then download",
-        },
-        "Way of exchange",
-        "How gradients reach the other volunteers; all-reduce is hivemind's way.",
-    )
-    target_batch: int = integer(
-        4096, 10**8, "Target batch", "Sequences per step, of all volunteers together."
-    )
-    local_steps: int = integer(
-        1,
-        100_000,
-        "Local steps",
-        "Steps that each volunteer takes before an exchange, as in DiLoCo.",
-    )
-    compression: Compression = choice(
-        Compression.EIGHT,
-        {
-            Compression.NONE: "none: 32 bits",
-            Compression.HALF: "16 bits",
-            Compression.EIGHT: "8 bits",
-            Compression.LOW_RANK: "PowerSGD: a low rank",
-            Compression.SPARSE: "sparse: the largest of each block",
-        },
-        "Compression",
-        "Of gradients; tensors with fewer than 65,536 elements keep at least 16 bits.",
-    )
-    rank: int = integer(4, 65_536, "Rank", "Rank of PowerSGD's two matrices.")
-    kept: int = integer(
-        64, 10**6, "Kept elements", "The largest elements of each block, which are sent."
-    )
-    block: int = integer(4096, 10**6, "Block", "Elements per block.")
-    value_bits: int = integer(
-        2, 32, "Bits of a kept value", "Plus the bits for its position in the block."
-    )
-    overlap: bool = flag(False, "Overlap", "Keep computing while gradients are exchanged.")
-    watts: float | None = number(
-        None, 1e5, "Power in W", "Power of one GPU; other kinds use their card's limit."
-    )
-    overhead: float = number(
-        1.1,
-        10,
-        "Energy overhead",
-        "Energy of the whole site divided by that of its GPUs (PUE).",
-        least=1,
-    )
-    kilograms_per_kwh: float = number(
-        0.385, 10, "CO2 in kg per kWh", "Carbon intensity of the grid; 0.385 is the US average."
-    )
-    dollars_per_hour: float = number(
-        0.0, 1e4, "Price of a GPU hour", "In dollars; 0 if volunteers donate it."
-    )
-    failures: float = number(
-        1.4,
-        100,
-        "Failures per month in %",
-        "Chance that one GPU is interrupted; 1.4 was measured while Llama 3 was trained.",
-    )
+    parameters: int | None = integer(None, 10**15)
+    layers: int | None = integer(None, MOST_LAYERS)
+    width: int | None = integer(None, 10**6)
+    sequence_length: int | None = integer(None, LONGEST_SEQUENCE)
+    sharing_groups: int | None = integer(None, MOST_LAYERS)
+    billion_tokens: float = number(1.0, 1e9, least=1e-6)
+    volunteers: int = integer(20, MOST_VOLUNTEERS)
+    hours: float = number(12.0, 1e6, least=0.01)
+    gpu: str = choice("t4", {**_TITLES, "other": "Another: its peak rate"})
+    teraflops: float | None = number(None, 1e6, least=0.001)
+    more_gpus: str | None = counts(None, _TITLES, MOST_VOLUNTEERS)
+    gpus_each: int = integer(1, 10_000)
+    utilization: float | None = number(None, 1e6, least=0.01)
+    recomputation: Recomputation = choice(Recomputation.NONE, Recomputation)
+    up: float = number(50.0, 1e6, least=0.001)
+    down: float = number(50.0, 1e6, least=0.001)
+    round_trip: float = number(100.0, 60_000)
+    way: Way = choice(Way.ALL_REDUCE, Way)
+    target_batch: int = integer(4096, 10**8)
+    local_steps: int = integer(1, 100_000)
+    compression: Compression = choice(Compression.EIGHT, Compression)
+    rank: int = integer(4, 65_536)
+    kept: int = integer(64, 10**6)
+    block: int = integer(4096, 10**6)
+    value_bits: int = integer(2, 32)
+    overlap: bool = flag(False)
+    watts: float | None = number(None, 1e5)
+    overhead: float = number(1.1, 10, least=1)
+    kilograms_per_kwh: float = number(0.385, 10)
+    dollars_per_hour: float = number(0.0, 1e4)
+    failures: float = number(1.4, 100)
 
     def __post_init__(self) -> None:
         """Read every option, and refuse what no run can be."""
@@ -265,4 +174,4 @@ class Run:
         return max(1, round(self.everyone * self.hours / 24))
 
 
-_OPTIONS: Final[Mapping[str, Option]] = options_of(Run)
+_OPTIONS: Final[Mapping[str, Option]] = options_of(Run, read_data("planner/run.json"))
