@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from calculator.architecture import Architecture
+from calculator.data import read_data
 from calculator.models.registry import type_of
 from calculator.plan import LARGEST_BATCH, Plan
 
@@ -67,6 +68,8 @@ CHECKPOINTS: Final = "layers computed again"
 DIVISION: Final = "what each GPU holds"
 LENGTH: Final = "the tokens of a sequence"
 
+_TEXTS: Final = read_data("planner/changes.json")
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -106,6 +109,12 @@ class Change:
         """True if both are tried together."""
         alike = self.about and self.about == other.about
         return not (alike or self.is_slow or other.is_slow)
+
+
+def change(name: str, cost: Cost, apply: Callable[[Plan], Plan | None], **more: object) -> Change:
+    """The change of that name in `changes.json`, which names it in tables unless `short` does."""
+    texts: dict[str, Any] = {"short": name, **_TEXTS[name], **more}
+    return Change(cost=cost, apply=apply, **texts)
 
 
 def setting(**values: object) -> Callable[[Plan], Plan | None]:

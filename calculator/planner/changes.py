@@ -24,6 +24,7 @@ from calculator.planner.change import (
     Change,
     Cost,
     accumulated,
+    change,
     has_class,
     setting,
 )
@@ -136,182 +137,56 @@ def _chunked_loss(plan: Plan) -> Plan | None:
     )
 
 
-HALF_THE_LENGTH: Final = Change(
-    "Halve the sequence length",
-    Cost.OTHER_TRAINING,
-    "The model sees shorter texts.",
-    _half_the_length,
-    "half the length",
-    about=LENGTH,
+HALF_THE_LENGTH: Final = change(
+    "half the length", Cost.OTHER_TRAINING, _half_the_length, about=LENGTH
 )
-SHORTER: Final = Change(
-    f"Use sequences of {format_count(USUAL_LENGTH)} tokens",
-    Cost.OTHER_TRAINING,
-    "The model sees shorter texts.",
-    _usual_length,
-    f"{format_count(USUAL_LENGTH)} tokens",
-    about=LENGTH,
+SHORTER: Final = change(
+    f"{format_count(USUAL_LENGTH)} tokens", Cost.OTHER_TRAINING, _usual_length, about=LENGTH
 )
-EVERY_SECOND: Final = Change(
-    "Recompute every second layer in the backward pass",
-    Cost.LITTLE_TIME,
-    "Computes half of the layers twice.",
-    _recomputed(2),
-    "checkpointing of every 2nd layer",
-    "About a sixth more arithmetic.",
-)
-EVERY_FOURTH: Final = Change(
-    "Recompute every fourth layer in the backward pass",
-    Cost.LITTLE_TIME,
-    "Computes a quarter of the layers twice.",
-    _recomputed(4),
-    "checkpointing of every 4th layer",
-    "About a twelfth more arithmetic.",
-)
-SHARDS_IN_RAM: Final = Change(
-    "Keep the shards in RAM",
-    Cost.TRANSFER,
-    "Moves weights and gradients over the bus in each step; the CPU computes the update.",
-    _shards_in_ram,
-    "shards in RAM",
-    is_for=has_class,
-)
+EVERY_SECOND: Final = change("checkpointing of every 2nd layer", Cost.LITTLE_TIME, _recomputed(2))
+EVERY_FOURTH: Final = change("checkpointing of every 4th layer", Cost.LITTLE_TIME, _recomputed(4))
+SHARDS_IN_RAM: Final = change("shards in RAM", Cost.TRANSFER, _shards_in_ram, is_for=has_class)
 CHANGES: Final = (
-    Change(
-        "Use the fused update",
-        Cost.NOTHING,
-        "Costs nothing: the same result, at least as fast.",
-        setting(update=Update.FUSED),
-        "fused update",
-    ),
-    Change(
-        "Use PyTorch's attention (sdpa)",
-        Cost.NOTHING,
-        "Costs nothing: the same result, at least as fast.",
-        setting(attention=Attention.SDPA),
-        "sdpa",
-    ),
-    Change(
-        "Split the batch into single sequences",
-        Cost.EFFICIENCY,
-        "Gives the same update.",
-        _micro_batches,
-        "single sequences",
-        "A GPU computes single sequences less efficiently.",
-    ),
-    Change(
-        "Keep the optimizer's states in 8 bits",
-        Cost.PRECISION,
-        "Stores the optimizer's states less precisely.",
-        setting(optimizer_bits=8),
-        "8-bit states",
-    ),
-    Change(
-        "Recompute attention in the backward pass",
-        Cost.TIME,
-        "Computes each layer's attention twice.",
-        setting(checkpointing=Checkpointing.SELECTIVE),
+    change("fused update", Cost.NOTHING, setting(update=Update.FUSED)),
+    change("sdpa", Cost.NOTHING, setting(attention=Attention.SDPA)),
+    change("single sequences", Cost.EFFICIENCY, _micro_batches),
+    change("8-bit states", Cost.PRECISION, setting(optimizer_bits=8)),
+    change(
         "selective checkpointing",
+        Cost.TIME,
+        setting(checkpointing=Checkpointing.SELECTIVE),
         about=CHECKPOINTS,
         is_for=_computes_attention,
     ),
-    Change(
-        "Selective checkpointing: recompute the cheap operations",
-        Cost.LITTLE_TIME,
-        "Computes up to half of each layer's matrix products twice, and attention once.",
-        _costly_results,
+    change(
         "checkpointing by operation",
-        "At most about a sixth more arithmetic.",
+        Cost.LITTLE_TIME,
+        _costly_results,
         about=CHECKPOINTS,
         is_for=has_class,
     ),
-    Change(
-        "Recompute each layer in the backward pass",
-        Cost.TIME,
-        "Computes the forward pass twice.",
-        _recomputed(1),
+    change(
         "checkpointing",
-        "About a third more arithmetic.",
-        (EVERY_SECOND, EVERY_FOURTH),
+        Cost.TIME,
+        _recomputed(1),
+        lesser=(EVERY_SECOND, EVERY_FOURTH),
         about=CHECKPOINTS,
     ),
-    Change(
-        "Keep the inputs of layers in RAM",
-        Cost.TRANSFER,
-        "Moves each layer's input over the bus and back in each step.",
-        _inputs_in_ram,
-        "inputs in RAM",
-    ),
-    Change(
-        "Keep the optimizer in RAM",
-        Cost.TRANSFER,
-        "Moves all gradients and weights over the bus in each step.",
-        setting(offload=Offload.OPTIMIZER),
-        "optimizer in RAM",
-    ),
+    change("inputs in RAM", Cost.TRANSFER, _inputs_in_ram),
+    change("optimizer in RAM", Cost.TRANSFER, setting(offload=Offload.OPTIMIZER)),
     *DIVISIONS,
     SHARDS_IN_RAM,
     # before those that depend on what is trained
-    Change(
-        f"Train LoRA adapters of rank {USUAL_RANK} instead of the model",
-        Cost.ADAPTERS,
-        "Trains adapters only; the model's own weights stay as they are.",
-        _adapters,
-        "LoRA",
-    ),
-    Change(
-        "Keep weights and gradients in 16 bits",
-        Cost.OTHER_TRAINING,
-        "Rounding may lose small updates.",
-        _sixteen_bits,
-        "16-bit weights",
-    ),
-    Change(
-        "Keep the frozen weights in 16 bits",
-        Cost.PRECISION,
-        "Rounds the frozen weights, which get no updates; the adapters keep 32 bits.",
-        _frozen_in_sixteen_bits,
-        "16-bit frozen weights",
-    ),
-    Change(
-        "Compute the loss in chunks",
-        Cost.EFFICIENCY,
-        "Gives the same loss.",
-        _chunked_loss,
-        "loss in chunks",
-        "A GPU computes smaller products less efficiently.",
-    ),
-    Change(
-        "Use Adafactor",
-        Cost.OTHER_TRAINING,
-        "A different optimizer, which may need different settings.",
-        setting(optimizer=Optimizer.ADAFACTOR),
-        "Adafactor",
-    ),
+    change("LoRA", Cost.ADAPTERS, _adapters),
+    change("16-bit weights", Cost.OTHER_TRAINING, _sixteen_bits),
+    change("16-bit frozen weights", Cost.PRECISION, _frozen_in_sixteen_bits),
+    change("loss in chunks", Cost.EFFICIENCY, _chunked_loss),
+    change("Adafactor", Cost.OTHER_TRAINING, setting(optimizer=Optimizer.ADAFACTOR)),
     HALF_THE_LENGTH,
     SHORTER,
-    Change(
-        "Keep the frozen linear layers in 4 bits (QLoRA)",
-        Cost.OTHER_TRAINING,
-        "Stores the frozen weights less precisely, and unpacks them for each product.",
-        _four_bits,
-        "QLoRA",
-        is_for=has_class,
-    ),
-    Change(
-        "Make the layers reversible",
-        Cost.OTHER_MODEL,
-        "Changes the model, so pretrained weights do not fit.",
-        setting(reversible=True),
-        "reversible layers",
-    ),
-    Change(
-        "Update each weight in the backward pass, as soon as its gradient is ready",
-        Cost.OTHER_TRAINING,
-        "Gives the same update, but rules out clipping and accumulating gradients.",
-        _update_in_backward,
-        "update in backward",
-    ),
+    change("QLoRA", Cost.OTHER_TRAINING, _four_bits, is_for=has_class),
+    change("reversible layers", Cost.OTHER_MODEL, setting(reversible=True)),
+    change("update in backward", Cost.OTHER_TRAINING, _update_in_backward),
 )
 
 

@@ -15,6 +15,7 @@ from calculator.planner.change import (
     Change,
     Cost,
     accumulated,
+    change,
     has_class,
     has_experts,
     setting,
@@ -147,111 +148,30 @@ def _passed_on(plan: Plan) -> Plan | None:
 
 
 def _sequences(apply: Callable[[Plan], Plan | None], lesser: tuple[Change, ...] = ()) -> Change:
-    return Change(
-        "Divide each sequence among {context_parallel:,} GPUs (context parallel)",
-        Cost.LINKS,
-        "Moves keys and values between these GPUs in each layer, so they need fast links; the "
-        "same update takes more micro-batches.",
-        apply,
-        "context parallel",
-        lesser=lesser,
-        about=LENGTH,
-        is_for=has_class,
+    return change(
+        "context parallel", Cost.LINKS, apply, lesser=lesser, about=LENGTH, is_for=has_class
     )
 
 
-GATHERED_ONCE: Final = Change(
-    "Shard weights, gradients and states over the {gpus:,} GPUs, gathered once (FSDP, ZeRO 2)",
-    Cost.EFFICIENCY,
-    "Moves as many bytes between the GPUs as full copies do.",
-    _shards(DataParallel.ZERO2),
-    "ZeRO 2",
-)
-SHARDED: Final = Change(
-    "Shard weights, gradients and states over the {gpus:,} GPUs (FSDP)",
-    Cost.LITTLE_TIME,
-    "Moves half as many bytes again between the GPUs: each layer's weights are gathered twice.",
-    _shards(DataParallel.FSDP),
+GATHERED_ONCE: Final = change("ZeRO 2", Cost.EFFICIENCY, _shards(DataParallel.ZERO2))
+SHARDED: Final = change(
     "FSDP",
+    Cost.LITTLE_TIME,
+    _shards(DataParallel.FSDP),
     lesser=(GATHERED_ONCE,),
     about=DIVISION,
     is_for=has_class,
 )
 DIVISIONS: Final = (
-    Change(
-        "Keep gradients in the buckets (gradient_as_bucket_view)",
-        Cost.NOTHING,
-        "Costs nothing: the same result, with one copy less.",
-        _views,
-        "gradients in buckets",
-        about=DIVISION,
-    ),
-    Change(
-        "Divide the optimizer's states among the {gpus:,} GPUs (ZeRO 1)",
-        Cost.EFFICIENCY,
-        "Each GPU updates some of the weights, and sends them to all others.",
-        _shared_states,
-        "ZeRO 1",
-        about=DIVISION,
-    ),
+    change("gradients in buckets", Cost.NOTHING, _views, about=DIVISION),
+    change("ZeRO 1", Cost.EFFICIENCY, _shared_states, about=DIVISION),
     SHARDED,
     _sequences(_parts, tuple(_sequences(_fewer_parts(share)) for share in (2, 4, 8, 16, 32))),
-    Change(
-        "Pass keys and values on from GPU to GPU",
-        Cost.EFFICIENCY,
-        "Gives the same result; a GPU may wait for the one before it.",
-        _passed_on,
-        "keys and values passed on",
-    ),
-    Change(
-        "Divide the tokens between layers, too (sequence parallel)",
-        Cost.NOTHING,
-        "Costs nothing: the same result, with no more bytes between the GPUs.",
-        _tokens_between,
-        "sequence parallel",
-    ),
-    Change(
-        "Alternate forward and backward passes in the pipeline (1F1B)",
-        Cost.NOTHING,
-        "Costs nothing: the same result in the same time.",
-        _in_turn(PipelineSchedule.GPIPE),
-        "1F1B",
-    ),
-    Change(
-        "Give each GPU one stage of the pipeline (1F1B)",
-        Cost.LITTLE_TIME,
-        "Gives the same result; GPUs idle longer at the start and the end of each step.",
-        _in_turn(PipelineSchedule.INTERLEAVED),
-        "1F1B",
-    ),
-    Change(
-        "Divide the experts of each layer among the {expert_parallel:,} GPUs (expert parallel)",
-        Cost.LINKS,
-        "Sends tokens to their experts and back in each layer, so the GPUs need fast links; they "
-        "compute one micro-batch together. We assume even routing.",
-        _experts,
-        "expert parallel",
-        about=DIVISION,
-        is_for=has_experts,
-    ),
-    Change(
-        "Divide each layer among the {tensor_parallel:,} GPUs (tensor parallel)",
-        Cost.LINKS,
-        "Sums the outputs of each half layer over the GPUs, which need fast links such as "
-        "NVLink; they compute one micro-batch together.",
-        _layers,
-        "tensor parallel",
-        about=DIVISION,
-        is_for=has_class,
-    ),
-    Change(
-        "Divide the layers among the {pipeline_parallel:,} GPUs (pipeline, 1F1B)",
-        Cost.LINKS,
-        "Moves little between the GPUs, but they idle at the start and end of each step.",
-        _stages,
-        "pipeline",
-        about=DIVISION,
-        is_for=has_class,
-        is_slow=True,
-    ),
+    change("keys and values passed on", Cost.EFFICIENCY, _passed_on),
+    change("sequence parallel", Cost.NOTHING, _tokens_between),
+    change("1F1B", Cost.NOTHING, _in_turn(PipelineSchedule.GPIPE)),
+    change("1F1B, not interleaved", Cost.LITTLE_TIME, _in_turn(PipelineSchedule.INTERLEAVED)),
+    change("expert parallel", Cost.LINKS, _experts, about=DIVISION, is_for=has_experts),
+    change("tensor parallel", Cost.LINKS, _layers, about=DIVISION, is_for=has_class),
+    change("pipeline", Cost.LINKS, _stages, about=DIVISION, is_for=has_class, is_slow=True),
 )
