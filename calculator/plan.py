@@ -325,6 +325,11 @@ class Plan:
         return 2 if self.precision is Precision.HALF and not self.lora else 4
 
     @property
+    def trains_adapters_alone(self) -> bool:
+        """True if all that is trained is adapters: matrices in 32 bits."""
+        return bool(self.lora) and self.lora_bias is LoraBias.NONE and not self.lora_modules
+
+    @property
     def own_bits(self) -> int:
         """Default bits of an optimizer state: those of the tensors that it updates.
 

@@ -96,6 +96,12 @@ def sigmoid(x: Tensor) -> Tensor:
     return x.tape.operation([x], x.shape, x.dtype, keeps=True)
 
 
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x), which autocast runs in 32 bits: keeps its input."""
+    x = widened(x)
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x])
+
+
 def rsqrt(x: Tensor) -> Tensor:
     """One over the square root, which autocast runs in 32 bits: keeps its result."""
     x = widened(x)

@@ -87,7 +87,9 @@ class GatedDelta(Mixer):
         v = _heads(parts[2], VALUES, VALUE, viewed=False)
         shares = op.sigmoid(rate)
         fading = op.scale(exponential(op.cast(weight(self.fading), FLOAT32)))
-        fading = op.multiply(fading, softplus(op.add(op.cast(decay, FLOAT32), weight(self.step))))
+        fading = op.multiply(
+            fading, op.softplus(op.add(op.cast(decay, FLOAT32), weight(self.step)))
+        )
         out = delta_rule(q, k, v, fading, shares, self.grouped)
         if out.dtype is FLOAT32:
             out = op.copy(out)  # its heads are still turned
@@ -150,12 +152,6 @@ def exponential(x: Tensor) -> Tensor:
     """e^x, which autocast runs in 32 bits: keeps its result."""
     x = op.widened(x)
     return x.tape.operation([x], x.shape, x.dtype, keeps=True)
-
-
-def softplus(x: Tensor) -> Tensor:
-    """log(1 + e^x), which autocast runs in 32 bits: keeps its input."""
-    x = op.widened(x)
-    return x.tape.operation([x], x.shape, x.dtype, saves=[x])
 
 
 def cumulative(x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32
 from calculator.autograd.graph import Gradients, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, at_least, size
+from calculator.autograd.sizes import ONE
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, heads_of, joined, scores_of, weighted_sum
@@ -21,7 +21,7 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.stack import Block
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
-from calculator.models.widths import HEAD, HEADS, HIDDEN, VOCABULARY
+from calculator.models.widths import HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
 
 OWN_LENGTH = 2048  # no key of the config says so; the published models were trained with it
 
@@ -151,9 +151,6 @@ class Bloom(CausalModel):
         return x
 
 
-DISTANCES = at_least(size("positions"), SEQUENCE)
-
-
 @dataclass(eq=False)
 class MptBlock(Block):
     """Norm and attention, norm and feed-forward layer; distances lower the scores (ALiBi)."""
@@ -227,7 +224,7 @@ class Mpt(CausalModel):
         """The last hidden states; embeddings, distances and mask are held to the end."""
         t = ids.tape
         embedded = self.begun(self.tokens, ids)
-        distances = t.empty((HEADS, ONE, DISTANCES), FLOAT32)
+        distances = t.empty((HEADS, ONE, POSITIONS), FLOAT32)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), BOOL)
         x, probabilities = self.layers.after(embedded, distances, mask)
         x = self.ended(self.norm, x)

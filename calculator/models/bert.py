@@ -15,7 +15,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE
-from calculator.autograd.sizes import ONE, Size, at_least, plus, size
+from calculator.autograd.sizes import ONE, Size, plus, size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
@@ -27,11 +27,8 @@ from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.masked import MaskedModel
-from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
 from calculator.task import Task
-
-# learned positions, enlarged where the sequence is longer than the model's own
-POSITIONS = at_least(size("positions"), SEQUENCE)
 
 
 @dataclass(eq=False)

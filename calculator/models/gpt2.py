@@ -13,7 +13,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, at_least, size
+from calculator.autograd.sizes import ONE, size
 from calculator.configuration import Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm, Projection
@@ -25,7 +25,7 @@ from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
-from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS
 from calculator.task import Task
 
 # GELU's names in a config.json: written in plain operations, and as one
@@ -152,7 +152,7 @@ class GPT2(CausalModel):
         block = cls.block_class(architecture.has("fused_gelu"))
         return cls(
             Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            Embedding(at_least(size("positions"), SEQUENCE), HIDDEN),
+            Embedding(POSITIONS, HIDDEN),
             cls.stack_class((block,), architecture.layers),
             LayerNorm(HIDDEN),
             tied,

@@ -13,7 +13,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, at_least, size
+from calculator.autograd.sizes import ONE
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
@@ -29,9 +29,7 @@ from calculator.layers.heads import Heads
 from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer, Layer
 from calculator.models.gpt2 import GPT2, GPT2Block
-from calculator.models.widths import HEAD, HEADS, HIDDEN
-
-PLACES = at_least(size("positions"), SEQUENCE)
+from calculator.models.widths import HEAD, HEADS, HIDDEN, POSITIONS
 
 
 @dataclass(eq=False)
@@ -39,7 +37,7 @@ class SelfAttention(Layer):
     """Causal self-attention, whose table says for all places which others they see."""
 
     def __post_init__(self) -> None:
-        self.seen = Buffer((ONE, ONE, PLACES, PLACES), BOOL)
+        self.seen = Buffer((ONE, ONE, POSITIONS, POSITIONS), BOOL)
         self.key = Linear(HIDDEN, HEADS * HEAD, biased=False, name="k_proj")
         self.value = Linear(HIDDEN, HEADS * HEAD, biased=False, name="v_proj")
         self.query = Linear(HIDDEN, HEADS * HEAD, biased=False, name="q_proj")

@@ -13,7 +13,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, at_least, divided, size, without
+from calculator.autograd.sizes import ONE, divided, size, without
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
@@ -31,11 +31,10 @@ from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
-from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS
 
 ROTARY = size("rotary_size")
 # rows of the table of rotary angles
-ANGLES = at_least(size("positions"), SEQUENCE)
 
 
 @dataclass(eq=False)
@@ -43,7 +42,7 @@ class SelfAttention(Layer):
     """Causal self-attention with rotary positions in the first channels of each head."""
 
     def __post_init__(self) -> None:
-        self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
+        self.angles = Buffer((POSITIONS, ROTARY), FLOAT32)
         self.key = Linear(HIDDEN, HEADS * HEAD, biased=False, name="k_proj")
         self.value = Linear(HIDDEN, HEADS * HEAD, biased=False, name="v_proj")
         self.query = Linear(HIDDEN, HEADS * HEAD, biased=False, name="q_proj")
@@ -57,7 +56,7 @@ class SelfAttention(Layer):
             for layer in (self.query, self.key, self.value)
         )
         # held: the table, which stays in 32 bits, copied for this layer, and its repeated indices
-        table = t.empty((ANGLES, ROTARY), FLOAT32)
+        table = t.empty((POSITIONS, ROTARY), FLOAT32)
         repeated = t.empty((SEQUENCE, ROTARY), INT64)
         sines = t.empty((SEQUENCE, ROTARY), FLOAT32)
         sines = op.cast(sines, k.dtype)
@@ -224,7 +223,7 @@ class CodeGenBlock(Block):
 
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
-        self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
+        self.angles = Buffer((POSITIONS, ROTARY), FLOAT32)
         self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False, name="qkv_proj")
         self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name="out_proj")
         self.feed_forward = feed_forward()

@@ -11,18 +11,18 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, at_least, plus, size
+from calculator.autograd.sizes import ONE, plus, size
 from calculator.configuration import Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
-from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
 
 WORD = size("word_size")
 UNUSED = 2  # the first rows of the table of positions
-POSITIONS = plus(at_least(size("positions"), SEQUENCE), UNUSED)
+ROWS = plus(POSITIONS, UNUSED)
 
 
 @dataclass(eq=False)
@@ -91,7 +91,7 @@ class OPT(CausalModel):
     def __post_init__(self) -> None:
         word = WORD if self.narrow_words else HIDDEN
         self.words = Embedding(VOCABULARY, word, reads_input=True)
-        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.positions = Embedding(ROWS, HIDDEN)
         self.outward = (
             Linear(HIDDEN, WORD, biased=False, name="project_out") if self.narrow_words else None
         )

@@ -11,7 +11,7 @@ from calculator.optimizers.adam import RULE as ADAM
 from calculator.optimizers.hidden import is_hidden, split, split_lines
 from calculator.optimizers.products import CUT, MACHINE, Update, updated
 from calculator.optimizers.rule import Rule
-from calculator.plan import LoraBias, Plan
+from calculator.plan import Plan
 from calculator.program.split import group_weights, one_of
 from calculator.program.text import TORCH, Import, Piece, joined
 from calculator.tensors import ParameterTensor
@@ -72,7 +72,7 @@ class Muon(Rule):
     def program(self, plan: Plan, tensors: str, options: Sequence[str]) -> Piece:
         """Muon for the matrices of hidden layers, and AdamW for all else."""
         kind, rate = "torch.optim.Muon", options[:1]
-        if has_adapters_alone(plan):
+        if plan.trains_adapters_alone:
             return one_of("optimizer", kind, tensors, rate, plan)
         groups = group_weights("others", plan) if plan.divides_layers else Piece()
         others = "groups" if groups.lines else "others"
@@ -83,12 +83,9 @@ class Muon(Rule):
 
     def steps(self, plan: Plan) -> list[str]:
         """Both."""
-        return super().steps(plan) if has_adapters_alone(plan) else ["muon.step()", "adamw.step()"]
-
-
-def has_adapters_alone(plan: Plan) -> bool:
-    """True if adapters are all that is trained, which are matrices."""
-    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE and not plan.lora_modules
+        if plan.trains_adapters_alone:
+            return super().steps(plan)
+        return ["muon.step()", "adamw.step()"]
 
 
 def _of_parts(item: ParameterTensor, number: int) -> Update | None:

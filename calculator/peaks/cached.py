@@ -11,7 +11,7 @@ Source: gradcache, sentence_transformers (losses/CachedMultipleNegativesRankingL
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from calculator.allocator import round_block
+from calculator.allocator import BLOCK, round_block
 from calculator.autograd import operations as op
 from calculator.autograd.backward import backward
 from calculator.autograd.dtypes import FLOAT32, INT64, DType
@@ -26,7 +26,6 @@ from calculator.plan import Plan
 
 PAIRS, EARLIER, LOSSES = map(size, ("pairs", "earlier", "losses"))
 SEQUENCES: Final = PAIRS * 2
-BLOCK: Final = 512  # bytes that the allocator gives for a scalar, and of which others are multiples
 # ends of the stacks' names in each forward pass but the last
 WITHOUT_GRAPH: Final = ("^", "^^")
 ADDED_TO: Final = "^^^"

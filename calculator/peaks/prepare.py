@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.autograd.dtypes import FLOAT32
@@ -22,6 +22,7 @@ from calculator.autograd.mode import (
 from calculator.autograd.scratch import like_kernels
 from calculator.autograd.sizes import ONE
 from calculator.compose import effects_of, stage_models
+from calculator.layers.grouped import MASK_MULTIPLE
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.cached import cached_numbers
@@ -33,9 +34,6 @@ from calculator.techniques.expert_parallel import RECEIVED, rows_received
 from calculator.techniques.pipeline import RANK, shared_slots, starts_of
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
-
-# a row of a mask must start at a multiple of this many elements for the efficient kernel
-MASK_MULTIPLE: Final = 8
 
 
 def prepare(architecture: Architecture, plan: Plan) -> Prepared:

@@ -11,7 +11,6 @@ from calculator.plan import (
     BaseBits,
     Checkpointing,
     ChunkedLoss,
-    LoraBias,
     Offload,
     Optimizer,
     Plan,
@@ -69,19 +68,14 @@ def _adapters(plan: Plan) -> Plan | None:
     return plan.but(lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
 
 
-def _trains_adapters_alone(plan: Plan) -> bool:
-    """True if all that is trained is adapters, which keep 32 bits beside weights of any format."""
-    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE and not plan.lora_modules
-
-
 def _sixteen_bits(plan: Plan) -> Plan | None:
     """All weights in 16 bits, where some of them are trained."""
-    return None if _trains_adapters_alone(plan) else _HALF(plan)
+    return None if plan.trains_adapters_alone else _HALF(plan)
 
 
 def _frozen_in_sixteen_bits(plan: Plan) -> Plan | None:
     """The frozen weights in 16 bits, where nothing but adapters is trained."""
-    return _HALF(plan) if _trains_adapters_alone(plan) else None
+    return _HALF(plan) if plan.trains_adapters_alone else None
 
 
 def _four_bits(plan: Plan) -> Plan | None:
