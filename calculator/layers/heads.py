@@ -314,19 +314,5 @@ class Span(TaskHead):
 
 
 # heads of a type for tasks beside its own, each made for a model
-Heads = Mapping[Task, Callable[[Any], TaskHead]]
-
-
-def last_token(_: object) -> TaskHead:
-    """The classifier of causal models."""
-    return LastToken()
-
-
-def each_token(_: object) -> TaskHead:
-    """Their classifier of tokens, which drops out a tenth unless told otherwise."""
-    return EachToken(dropped=True, wide=True)
-
-
-def span(_: object) -> TaskHead:
-    """Their answers' ends."""
-    return Span()
+MakeHead = Callable[[Any], TaskHead]
+Heads = Mapping[Task, MakeHead]

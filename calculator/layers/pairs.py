@@ -19,7 +19,15 @@ from calculator.autograd.graph import Made, Tensor
 from calculator.autograd.mode import BATCH, SEQUENCE, Mode
 from calculator.autograd.sizes import ONE, Shape, divided
 from calculator.layers.basic import Linear
-from calculator.layers.heads import HIDDEN, Heads, TaskHead, each_token, last_token, span
+from calculator.layers.heads import (
+    HIDDEN,
+    EachToken,
+    Heads,
+    LastToken,
+    MakeHead,
+    Span,
+    TaskHead,
+)
 from calculator.layers.layer import Layer, parameters_of
 from calculator.parts import Phase
 from calculator.task import Task
@@ -166,18 +174,23 @@ class Rewarded(TaskHead):
         return compared(rewards)
 
 
-def with_pairs(heads: Heads, idle: bool = False) -> Heads:
-    """The same heads, and those of pairs; a base model may have an `idle` pooler."""
-    classify = heads[Task.SEQUENCE]
+def task_heads(
+    classify: MakeHead,
+    tokens: MakeHead = lambda _: EachToken(),
+    questions: MakeHead | None = lambda _: Span(),
+    idle: bool = False,
+) -> Heads:
+    """The heads of a type, which may answer no questions; its base may have an `idle` pooler."""
     return {
-        **heads,
+        Task.SEQUENCE: classify,
+        Task.TOKENS: tokens,
+        **({Task.QUESTIONS: questions} if questions else {}),
         Task.REWARD: lambda model: Rewarded(classify(model)),
         Task.EMBEDDING: lambda _: Embedded(Idle() if idle else None),
     }
 
 
-# those that most causal models have
-HEADS: Final[Heads] = {
-    **with_pairs({Task.SEQUENCE: last_token, Task.TOKENS: each_token}),
-    Task.QUESTIONS: span,
-}
+# those of most causal models, whose classifier of tokens drops out a tenth unless told otherwise
+HEADS: Final = task_heads(
+    lambda _: LastToken(), tokens=lambda _: EachToken(dropped=True, wide=True)
+)

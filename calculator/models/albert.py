@@ -14,14 +14,13 @@ from calculator.autograd.sizes import Size
 from calculator.configuration import Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import LayerNorm, Linear
-from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
+from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled
 from calculator.layers.layer import Layer
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import Bert
 from calculator.models.electra import EMBEDDED, NarrowEmbeddings
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -87,12 +86,9 @@ class Albert(Bert):
     embeddings: NarrowEmbeddings
     layers: Stack[AlbertBlock]  # type: ignore[assignment]
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(AlwaysDropped(), inside=True),
-            Task.TOKENS: lambda _: EachToken(dropped=True),
-            Task.QUESTIONS: lambda _: Span(),
-        },
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: FirstToken(AlwaysDropped(), inside=True),
+        tokens=lambda _: EachToken(dropped=True),
         idle=True,
     )
     transform = "predictions.dense"

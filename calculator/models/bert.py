@@ -21,14 +21,13 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.feed_forward import FeedForward
-from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Pooled, Span
+from calculator.layers.heads import DroppedPooled, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer, weights_of
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.masked import MaskedModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -143,14 +142,7 @@ class Bert(MaskedModel):
     layers: Stack[BertBlock]
 
     unused = "bias"
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),
-            Task.TOKENS: lambda _: EachToken(),
-            Task.QUESTIONS: lambda _: Span(),
-        },
-        idle=True,
-    )
+    heads: ClassVar[Heads] = task_heads(lambda _: FirstToken(Pooled(), inside=True), idle=True)
     embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __post_init__(self) -> None:
@@ -208,13 +200,8 @@ class RobertaEmbeddings(Embeddings):
 class Roberta(Bert):
     """BERT's blocks and head on embeddings whose positions begin after padding's."""
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
-            Task.TOKENS: lambda _: EachToken(),
-            Task.QUESTIONS: lambda _: Span(),
-        },
-        idle=True,
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: FirstToken(Pooled("head.whole", before=True), whole=True), idle=True
     )
     embeddings_class = RobertaEmbeddings
     transform = "lm_head.dense"
@@ -289,12 +276,9 @@ class DistilBert(MaskedModel):
     layers: Stack[DistilBertBlock]
 
     transform = "vocab_transform"
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
-            Task.TOKENS: lambda _: EachToken(),
-            Task.QUESTIONS: lambda _: Span(dropped=True),
-        }
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
+        questions=lambda _: Span(dropped=True),
     )
 
     def __post_init__(self) -> None:

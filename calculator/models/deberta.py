@@ -17,14 +17,13 @@ from calculator.autograd.sizes import ONE, size
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
+from calculator.layers.heads import FirstToken, Heads, Pooled
 from calculator.layers.layer import Buffer, Layer
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import Output
 from calculator.models.masked import MaskedModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
-from calculator.task import Task
 
 BUCKETS, POSITIONS = size("position_buckets"), size("own_positions")
 DISTANCES = 2 * BUCKETS  # to both sides
@@ -153,13 +152,7 @@ class Deberta(MaskedModel):
 
     layers: KeepingStack
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(Pooled(activation="gelu")),
-            Task.TOKENS: lambda _: EachToken(),
-            Task.QUESTIONS: lambda _: Span(),
-        }
-    )
+    heads: ClassVar[Heads] = task_heads(lambda _: FirstToken(Pooled(activation="gelu")))
     unused = "bias"
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False

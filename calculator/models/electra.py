@@ -10,12 +10,11 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size, size
 from calculator.layers.basic import Linear
-from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
-from calculator.layers.pairs import with_pairs
+from calculator.layers.heads import FirstToken, Heads, Pooled
+from calculator.layers.pairs import task_heads
 from calculator.layers.stack import Stack
 from calculator.models.bert import Bert, BertBlock, Embeddings
 from calculator.models.widths import HIDDEN
-from calculator.task import Task
 
 EMBEDDED = size("embedding_size")
 
@@ -37,14 +36,8 @@ class Electra(Bert):
     projected: bool = False
 
     unused = ""
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(
-                Pooled("head.whole", before=True, activation="gelu"), whole=True
-            ),
-            Task.TOKENS: lambda _: EachToken(),
-            Task.QUESTIONS: lambda _: Span(),
-        }
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: FirstToken(Pooled("head.whole", before=True, activation="gelu"), whole=True)
     )
     transform = "generator_predictions.dense"
     listed_first = ("embeddings", "project", "layers", "norm")

@@ -17,16 +17,15 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, eager_core, heads_of, joined, selectively
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.grouped import Held, Shared
-from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled
+from calculator.layers.heads import FirstToken, Heads, Pooled
 from calculator.layers.layer import Buffer, Layer, parameters_of
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.rotary import Rotary, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.masked import MaskedModel
 from calculator.models.modernbert import attended, turned
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.parts import Phase
-from calculator.task import Task
 
 PLACES = size("own_positions")
 
@@ -152,11 +151,9 @@ class Esm(MaskedModel):
     embeddings: EsmEmbeddings
     layers: Stack[EsmBlock]
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
-            Task.TOKENS: lambda _: EachToken(),
-        },
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
+        questions=None,
         idle=True,
     )
     transform = "lm_head.dense"

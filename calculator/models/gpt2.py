@@ -18,15 +18,14 @@ from calculator.configuration import Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm, Projection
 from calculator.layers.feed_forward import FeedForward
-from calculator.layers.heads import EachToken, Heads, last_token, span
+from calculator.layers.heads import EachToken, Heads, LastToken
 from calculator.layers.layer import Layer, weights_of
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, POSITIONS
-from calculator.task import Task
 
 # GELU's names in a config.json: written in plain operations, and as one
 PLAIN, FUSED = "gelu_new", ("gelu", "gelu_pytorch_tanh")
@@ -113,12 +112,8 @@ class GPT2(CausalModel):
     block_class: ClassVar[type[GPT2Block]] = GPT2Block
     stack_class: ClassVar[type[Stack[Any]]] = Stack
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: last_token,
-            Task.TOKENS: lambda _: EachToken(dropped=True),
-            Task.QUESTIONS: span,
-        }
+    heads: ClassVar[Heads] = task_heads(
+        lambda _: LastToken(), tokens=lambda _: EachToken(dropped=True)
     )
     layers_get_mask = True
     before = ("tokens", "positions")

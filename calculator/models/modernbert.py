@@ -28,13 +28,12 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.grouped import MASK_MULTIPLE, Held, Shared, additive
 from calculator.layers.heads import EachToken, FirstToken, Heads, Predicted, Span
 from calculator.layers.layer import Layer
-from calculator.layers.pairs import with_pairs
+from calculator.layers.pairs import task_heads
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
 from calculator.models.masked import MaskedModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
-from calculator.task import Task
 
 FLAGS = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
 
@@ -146,12 +145,10 @@ class ModernBert(MaskedModel):
     decoder_biased: bool
     pools_mean: bool
 
-    heads: ClassVar[Heads] = with_pairs(
-        {
-            Task.SEQUENCE: lambda model: FirstToken(model.predicted(), mean=model.pools_mean),
-            Task.TOKENS: lambda model: EachToken(model.predicted()),
-            Task.QUESTIONS: lambda model: Span(model.predicted()),
-        }
+    heads: ClassVar[Heads] = task_heads(
+        lambda model: FirstToken(model.predicted(), mean=model.pools_mean),
+        tokens=lambda model: EachToken(model.predicted()),
+        questions=lambda model: Span(model.predicted()),
     )
     transform = "head.dense"
     wide_loss = True
