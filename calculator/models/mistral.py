@@ -21,7 +21,7 @@ from calculator.autograd.sizes import ONE, Size, together
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.attention import Attended
 from calculator.layers.basic import LayerNorm, Linear
-from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
+from calculator.layers.experts import Router, SoftmaxRouter
 from calculator.layers.feed_forward import FeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
@@ -82,9 +82,9 @@ class Mixtral(Mistral, SparseDecoder):
         return {**super().more(c), **cls.experts(c)}
 
     @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
+    def router(cls, architecture: Architecture) -> Router:
         """Shares that add up to one, in 32 bits."""
-        return Mixture(SoftmaxRouter(HIDDEN, CHOICE), Experts(HIDDEN, FEED, CHOICE))
+        return SoftmaxRouter(HIDDEN, CHOICE)
 
 
 LONG = ("longrope", "su", "yarn")  # the class takes all three for the first

@@ -5,14 +5,11 @@ Source: transformers (models/olmoe/modeling_olmoe.py).
 
 from dataclasses import dataclass
 
-from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
 from calculator.layers.basic import RMSNorm
-from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.models.decoder import FEED, HIDDEN
 from calculator.models.norms_after import Olmo2, Olmo2Attention
-from calculator.models.sparse import CHOICE, SparseDecoder
+from calculator.models.sparse import SparseDecoder
 
 
 @dataclass(eq=False)
@@ -33,9 +30,3 @@ class Olmoe(SparseDecoder):
     whole_layers = Olmo2.whole_layers
     attention_class = OlmoeAttention
     biases = ("attention_bias", "attention_bias", "")
-
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Shares in the format of the router's product."""
-        router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
-        return Mixture(router, Experts(HIDDEN, FEED, CHOICE))

@@ -9,24 +9,21 @@ models/qwen2_moe/modeling_qwen2_moe.py, models/qwen3_moe/modeling_qwen3_moe.py).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calculator.architecture import Architecture
 from calculator.autograd.dtypes import BOOL, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
-from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
-from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, in_turn
+from calculator.models.decoder import FULL, SLIDING, Decoder, in_turn
 from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
 from calculator.models.sparse import (
-    CHOICE,
     DENSE,
     INNER,
     SPARSE,
+    GatedSparseDecoder,
     SparseDecoder,
     dense_places,
-    gated_mixture,
 )
 
 
@@ -66,6 +63,8 @@ class Qwen3(Qwen2):
 class Qwen3Moe(SparseDecoder, Qwen3):
     """Experts in all layers, in some of them in turn, or in all but those that are named."""
 
+    expert_width = INNER
+
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The layers with experts: every so manieth, but for those that are named."""
@@ -76,25 +75,14 @@ class Qwen3Moe(SparseDecoder, Qwen3):
         )
         return in_turn([*kinds])
 
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Shares in the format of the router's product."""
-        router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
-        return Mixture(router, Experts(HIDDEN, INNER, CHOICE))
-
 
 @dataclass(eq=False)
-class Qwen2Moe(Qwen3Moe):
+class Qwen2Moe(GatedSparseDecoder, Qwen3Moe):
     """Qwen 2's attention; beside the experts a layer that all tokens pass by a gate."""
 
     fused_experts = ()  # peft knows no names of its experts
     biases = ("qkv_bias", "", "")
     normed_heads = ""
-
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Shares in the format of the router's product, and a layer beside them."""
-        return gated_mixture(architecture)
 
     def masks(self, t: Recorder, dtype: DType) -> Mapping[bool, Tensor | None]:
         """The class makes a mask with a window too, which no layer uses."""

@@ -23,7 +23,6 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, joined, selectively
 from calculator.layers.basic import Linear
 from calculator.layers.delta import GatedDelta
-from calculator.layers.experts import Mixture
 from calculator.layers.grouped import Held, Mixer
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import (
@@ -36,7 +35,7 @@ from calculator.models.decoder import (
 from calculator.models.gemma import GemmaNorm
 from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
-from calculator.models.sparse import DENSE, SparseDecoder, dense_places, gated_mixture
+from calculator.models.sparse import DENSE, GatedSparseDecoder, dense_places
 
 LINEAR = "linear_attention"
 
@@ -140,7 +139,7 @@ class HybridDecoder(Decoder):
 
 
 @dataclass(eq=False)
-class Qwen3Next(HybridDecoder, SparseDecoder):
+class Qwen3Next(HybridDecoder, GatedSparseDecoder):
     """Three layers with linear attention for each with gated attention; experts in all or some."""
 
     @classmethod
@@ -159,11 +158,6 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
                 for place, kind in enumerate(cls.mixers(c, layers))
             ]
         )
-
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Shares in the format of the router's product, and a layer beside them."""
-        return gated_mixture(architecture)
 
 
 AXES = constant(3)  # time, height and width, which are the same for text

@@ -3,7 +3,6 @@
 Source: transformers (integrations/moe.py).
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.autograd.sizes import ONE, size
+from calculator.autograd.sizes import ONE, Size, size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Linear
@@ -26,7 +25,7 @@ from calculator.layers.experts import (
 )
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
-from calculator.models.decoder import HIDDEN, Decoder, in_turn
+from calculator.models.decoder import FEED, HIDDEN, Decoder, in_turn
 from calculator.models.keys import declared, own_numbers, read_size
 
 DENSE, SPARSE = "dense", "experts"
@@ -40,8 +39,13 @@ ROW_MULTIPLE = 8
 
 @dataclass(eq=False)
 class SparseDecoder(Decoder):
-    """A decoder whose layers have experts, but for the dense ones."""
+    """A decoder whose layers have experts, but for the dense ones.
 
+    Attributes:
+        expert_width: each expert's, by default that of a dense layer.
+    """
+
+    expert_width: ClassVar[Size] = FEED
     whole_tokens = "the router's weights are no DTensors, which the tokens of a share are"
     fused_experts: ClassVar[tuple[str, ...]] = ("gate", "gate_proj", "up_proj", "down_proj")
 
@@ -75,9 +79,14 @@ class SparseDecoder(Decoder):
         return cls.feed_forward(architecture) if dense else cls.mixture(architecture)
 
     @classmethod
-    @abstractmethod
     def mixture(cls, architecture: Architecture) -> Mixture:
         """The experts of a layer and their router."""
+        return Mixture(cls.router(architecture), Experts(HIDDEN, cls.expert_width, CHOICE))
+
+    @classmethod
+    def router(cls, architecture: Architecture) -> Router:
+        """Shares in the format of the router's product."""
+        return SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
 
 
 @dataclass(eq=False)
@@ -169,8 +178,14 @@ class GatedMixture(Mixture):
         return out
 
 
-def gated_mixture(architecture: Architecture) -> Mixture:
-    """Shares in the format of the router's product, and a layer beside them."""
-    router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
-    shared = GatedFeedForward(HIDDEN, size("shared_size"))
-    return GatedMixture(router, Experts(HIDDEN, INNER, CHOICE), shared)
+@dataclass(eq=False)
+class GatedSparseDecoder(SparseDecoder):
+    """Experts beside a layer that all tokens pass by a gate."""
+
+    expert_width = INNER
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """The experts, their router, and the layer beside them."""
+        shared = GatedFeedForward(HIDDEN, size("shared_size"))
+        return GatedMixture(cls.router(architecture), Experts(HIDDEN, INNER, CHOICE), shared)
