@@ -101,21 +101,17 @@ class Exaone4(Decoder):
 
     whole_tokens = LLAMAS
     whole_mask = True
+    turn = 4
     norms_before = False
     norms_after = True
 
     @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """The window."""
-        return {"window": cls.window_of(c)}
-
-    @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
-        """Layers with a window, and the last of each turn without; none has one without a size."""
+        """Layers with a window in turn with others; none has one without a size."""
         if not cls.window_of(c):
             c.ignore("sliding_window_pattern")
             return cls.layer_types(c, layers, (FULL,))
-        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", 4))
+        return super().pattern(c, layers)
 
     @classmethod
     def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:

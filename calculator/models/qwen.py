@@ -68,12 +68,8 @@ class Qwen3Moe(SparseDecoder, Qwen3):
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The layers with experts: every so manieth, but for those that are named."""
-        step = c.size("decoder_sparse_step", 1)
-        dense = dense_places(c)
-        kinds = (
-            DENSE if place in dense or (place + 1) % step else SPARSE for place in range(layers)
-        )
-        return in_turn([*kinds])
+        dense = dense_places(c, layers)
+        return in_turn([DENSE if place in dense else SPARSE for place in range(layers)])
 
 
 @dataclass(eq=False)

@@ -150,11 +150,10 @@ class Qwen3Next(HybridDecoder, GatedSparseDecoder):
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The kinds of layers, by their attention and by whether they have experts."""
-        step = c.size("decoder_sparse_step", 1)
-        dense = dense_places(c)
+        dense = dense_places(c, layers)
         return in_turn(
             [
-                f"{kind} {DENSE}" if place in dense or (place + 1) % step else kind
+                f"{kind} {DENSE}" if place in dense else kind
                 for place, kind in enumerate(cls.mixers(c, layers))
             ]
         )

@@ -132,12 +132,13 @@ def check_rows(key: str, found: int) -> None:
         raise InputError(key, found, rule)
 
 
-def dense_places(c: Configuration) -> set[int]:
-    """The places of layers that are named as dense ones."""
+def dense_places(c: Configuration, layers: int) -> set[int]:
+    """The places of dense layers: those that are named, and all but every so manieth."""
+    step = c.size("decoder_sparse_step", 1)
     named = c.value("mlp_only_layers") or []
     if not isinstance(named, list) or any(type(place) is not int for place in named):
         raise InputError("mlp_only_layers", named, "must be a list of layers")
-    return set(named)
+    return {*named, *(place for place in range(layers) if (place + 1) % step)}
 
 
 def dense_first(c: Configuration, layers: int, default: int) -> tuple[str, ...]:
