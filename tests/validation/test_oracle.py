@@ -92,26 +92,19 @@ def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, option
     assert comparison.phases_beyond() == {}
 
 
-def test_parameters_are_the_real_class_own(measure: Measure) -> None:
-    # transformers' GPT2LMHeadModel with the sizes of "gpt2": 124,439,808 parameters (issue 2)
-    row = measure("gpt2-s --sequence-length 16")
-    assert row["parameters"] == 124_439_808
-    assert row["weights"] == 4 * 124_439_808  # every tensor is a multiple of 512 bytes
-    assert row["optimizer"] == 8 * 124_439_808
-
-
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        # from the class on the meta device, as tests/calculator/catalog/test_checkpoints.py does it
-        ("openai-community/gpt2", 124_439_808),
+        # from transformers' class on the meta device, as tests/calculator/catalog does it
+        ("gpt2-s", 124_439_808),
         ("facebook/opt-125m", 125_239_296),
     ],
 )
-def test_a_checkpoint_of_the_catalog_is_built_at_its_true_size(
-    measure: Measure, name: str, parameters: int
-) -> None:
-    assert measure(f"{name} --sequence-length 16")["parameters"] == parameters
+def test_parameters_are_the_real_class_own(measure: Measure, name: str, parameters: int) -> None:
+    row = measure(f"{name} --sequence-length 16")
+    assert row["parameters"] == parameters
+    assert row["weights"] == 4 * parameters  # every tensor is a multiple of 512 bytes
+    assert row["optimizer"] == 8 * parameters
 
 
 def test_a_config_of_a_type_without_code_is_measured(measure: Measure, tmp_path: Path) -> None:
