@@ -133,7 +133,8 @@ def stage_models(architecture: Architecture, plan: Plan) -> tuple[Model, ...]:
 
 
 def _stage_model(stage: Architecture, plan: Plan) -> Model:
-    return _changed(stage, False, changes_of(stage, plan))  # each end has a table of its own
+    part, tied = share_of(stage, plan), False  # each end has a table of its own
+    return _changed(part, tied, changes_of(stage, plan))
 
 
 @lru_cache(maxsize=512)
