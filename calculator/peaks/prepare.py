@@ -122,7 +122,7 @@ def _step(
         short: dict[str, Any] = {}
         for name, stack in model.stacks():
             keeping = keeping_of(stack.layers, every, before)
-            before += stack.layers
+            before += min(groups, stack.layers)  # shared ones are counted once
             own_slots = slots[stage] if slots else ()
             short[name], (own, more) = arrange(
                 stack, groups, own_last, keeping, mode.shards is not None, own_slots
