@@ -145,6 +145,7 @@ class Network:
             dht.wait_until_ready(START_SECONDS)
         except (P2PDaemonError, RuntimeError, TimeoutError, ValidationError) as error:
             dht.shutdown()
+            dht.kill()  # where it inherited a handler of SIGTERM, its shutdown leaves it running
             raise explain(error, initial_peers, endpoint.port) from error
         return dht
 

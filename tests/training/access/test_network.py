@@ -1,8 +1,10 @@
 """The network of a run with an authority: real DHT nodes, each a process with its daemon."""
 
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,18 @@ def test_whoever_has_no_grant_is_refused_and_told_what_it_means(
     assert caught.value.cause is Cause.NETWORK_REFUSED
     assert "admits no one without its grant" in str(caught.value)
     assert "initial_peers" not in str(caught.value)
+
+
+def test_a_refused_network_leaves_no_process(entry: Network, tmp_path: Path) -> None:
+    before = set(active_children())
+    # whoever forks a process may handle SIGTERM, and the process has its handler
+    handler = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with pytest.raises(AccessRefusedError):
+            Network(RUN, Identity.read(tmp_path), entry.addresses(), HERE)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    wait_for("the end of its process", lambda: set(active_children()) <= before, 10.0)
 
 
 @pytest.mark.parametrize("how", ["forged", "stolen", "expired"])
