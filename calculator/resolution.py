@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.errors import InputError
-from calculator.laws import RefusedError, obey
+from calculator.laws import obey
 from calculator.models.registry import build, type_of
 from calculator.plan import (
     HalfFormat,
@@ -106,11 +106,7 @@ def without_techniques(architecture: Architecture, plan: Plan) -> Plan:
     """
     plain = {option.field: plain_value(architecture, option.field) for option in techniques()}
     bare = plan.but(**plain)
-    try:
-        resolve(architecture, bare)
-    except RefusedError:
-        return bare.but(gpus=1)
-    return bare
+    return bare.but(gpus=1) if refusal(architecture, bare) else bare
 
 
 def plain_value(architecture: Architecture, field: str) -> object:

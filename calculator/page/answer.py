@@ -127,8 +127,8 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
     """For each technique in use: the peak without it minus the peak with it.
 
-    A technique that another one needs has no step without it, and is left out. RAM is counted as if
-    all paged states were there, as they are on a GPU without room for them.
+    There is no row for a technique that another one needs: the laws refuse the step without it. RAM
+    includes all paged states, as on a GPU without room for them.
     """
     found = []
     for option in techniques():
