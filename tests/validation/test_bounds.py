@@ -6,21 +6,28 @@ import pytest
 
 from calculator.autograd.mode import Checkpointing
 from calculator.bounds import FUSED, PACKED, WHOLE, WITH_SCORES, Range, range_of
+from calculator.plan import Plan
+from calculator.resolution import resolve
 from templates.pieces.comparisons import scores
 from tests.calculator.plans import Case
 from tests.calculator.tallied import counted
 from validation.compare import compare
-from validation.published_rows import Figure
+from validation.published_rows import Figure, Row
 from validation.rows import read_rows
 
 
 def steps_of(*cards: str) -> list[tuple[Range, float]]:
     """Of each step its range, and real reserved bytes over computed ones."""
     return [
-        (range_of(score.row.report.plan), score.measured / score.answer.reserved)
+        (range_of(plan_of(score.row)), score.measured / score.answer.reserved)
         for score in scores()
         if score.source.key in cards and score.figure is Figure.OF_ALLOCATOR
     ]
+
+
+def plan_of(row: Row) -> Plan:
+    with row.shape as shape:
+        return resolve(shape, row.plan)
 
 
 def within(steps: list[tuple[Range, float]]) -> int:

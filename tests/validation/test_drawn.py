@@ -13,6 +13,12 @@ from validation.sample import Try, report
 from validation.together import check_together
 
 
+@pytest.fixture(scope="module")
+def rows() -> list[Configuration]:
+    """The grid, drawn once."""
+    return grid()
+
+
 def values_of(configuration: Configuration) -> set[tuple[str, object]]:
     return {*configuration.plan.changed().items()}
 
@@ -26,9 +32,9 @@ def test_a_drawn_option_has_what_it_says_nothing_without() -> None:
         assert plan.precision == "amp" or not plan.gradient_scaler
 
 
-def test_the_grid_has_every_value_of_every_option_on_every_model() -> None:
+def test_the_grid_has_every_value_of_every_option_on_every_model(rows: list[Configuration]) -> None:
     on: dict[str, set[tuple[str, object]]] = {name: set() for name in models()}
-    for each in grid():
+    for each in rows:
         if each.model in on:  # a variant has rows of one task alone
             on[each.model] |= values_of(each)
     sized = {"accumulation", "expert_parallel"}  # whose numbers follow from the rest
@@ -37,9 +43,9 @@ def test_the_grid_has_every_value_of_every_option_on_every_model() -> None:
         assert wanted <= seen, name
 
 
-def test_the_grid_has_every_pair_of_values_on_three_models() -> None:
+def test_the_grid_has_every_pair_of_values_on_three_models(rows: list[Configuration]) -> None:
     on: dict[frozenset[tuple[str, object]], set[str]] = {}
-    for each in grid():
+    for each in rows:
         for pair in combinations(sorted(values_of(each), key=str), 2):
             on.setdefault(frozenset(pair), set()).add(each.model)
     fit = {name: {*choices({*meaningless(name)})} for name in models()}
@@ -50,16 +56,16 @@ def test_the_grid_has_every_pair_of_values_on_three_models() -> None:
             assert len(found) >= min(TOGETHER, len(able)), (one, other)
 
 
-def test_the_grid_has_every_preset_on_every_model() -> None:
-    rows = [(each.model, preset_of(each.plan)) for each in grid() if is_preset(each)]
-    assert {*rows} == {*product(models(), Preset)}
+def test_the_grid_has_every_preset_on_every_model(rows: list[Configuration]) -> None:
+    found = {(each.model, preset_of(each.plan)) for each in rows if is_preset(each)}
+    assert found == {*product(models(), Preset)}
 
 
 def test_a_new_type_leaves_most_rows_of_others_and_all_of_their_presets(
-    monkeypatch: pytest.MonkeyPatch,
+    rows: list[Configuration], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = "validation/configs/qwen3.json"
-    after = [each.command for each in grid() if each.model != new]
+    after = [each.command for each in rows if each.model != new]
     others = [name for name in models() if name != new]
     monkeypatch.setattr("validation.grid.models", lambda: others)
     before = {each.command for each in grid()}
