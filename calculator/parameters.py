@@ -29,7 +29,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
     return [
         ParameterTensor(
             item.name,
-            shape(item.shape),
+            whole := shape(item.shape),
             copies,
             item.trained,
             shape(item.inside) if item.inside and plan.sequences == 1 else None,
@@ -39,7 +39,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.is_split,
             item.is_summed,
             item.idle,
-            _cuts(shape(item.shape), item.axis, plan.tensor_parallel),
+            _cuts(whole, item.axis, plan.tensor_parallel),
         )
         for item, copies in counted_of(architecture, plan)
         if isinstance(item, Parameter)

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Final, Self
 
 from calculator.architecture import Architecture
@@ -174,6 +175,11 @@ def from_arguments(arguments: argparse.Namespace) -> Configuration:
 
 def parse(words: Sequence[str]) -> Configuration:
     """A configuration from the words of `Configuration.command`."""
+    return from_arguments(_parser().parse_args(words))
+
+
+@cache
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     add_options(parser)
-    return from_arguments(parser.parse_args(words))
+    return parser

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 
 @dataclass(slots=True)
@@ -22,14 +21,14 @@ def without_valleys(events: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, 
     given ones had happened by the end of its slope.
     """
     kept: list[_Slope] = []
-    at = 0
-    for up, group in groupby(events, (0).__lt__):
-        sizes: dict[int, int] = {}
-        for event in group:
-            size = event if up else -event
-            sizes[size] = sizes.get(size, 0) + 1
-            at += 1
-        _append(kept, _Slope(up, sizes, at))
+    up, sizes = True, dict[int, int]()
+    for at, event in enumerate(events):
+        if (event > 0) is not up:
+            _append(kept, _Slope(up, sizes, at))
+            up, sizes = not up, {}
+        size = event if up else -event
+        sizes[size] = sizes.get(size, 0) + 1
+    _append(kept, _Slope(up, sizes, len(events)))
     peaks: list[int] = []
     ends: list[int] = []
     for slope in kept:
