@@ -9,10 +9,11 @@ from templates.pages.calculator.first import VERDICTS
 from templates.pages.index.fit import FIT
 from templates.pages.models_on_gpus.context import TABLES
 from templates.pages.numbers.figures import MEMORY
+from templates.pages.tutorial.context import FITTING
 from templates.pieces.comparisons import COMPARISONS, SCORES, compute
 
 # the ones with the longest items first
-ALL = (VERDICTS, MEMORY, FIT, *TABLES.values(), SCORES, ANSWERS, *COMPARISONS.values())
+ALL = (VERDICTS, MEMORY, FIT, *TABLES.values(), SCORES, ANSWERS, FITTING, *COMPARISONS.values())
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def test_what_is_said_of_the_peak_is_so(told: dict[str, Figures], name: str) -> 
         assert f"The update reaches {format_bytes(update.total)}" in said
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", KERNELS)
 def test_what_is_said_of_the_changes_is_so(told: dict[str, Figures], name: str) -> None:
     choice, said = CHOICES[name], text_of(told[name]["changes"])
     plain, changed = report_of(choice), report_of(choice, checkpointing="full")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from calculator.plan import Plan
 from calculator.units import format_bytes
@@ -42,6 +43,7 @@ class Device:
         return self.families[0].count
 
 
+@cache  # for this page and the scoreboard
 def devices() -> list[Device]:
     """All devices with measurements."""
     return [

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from calculator.cards import COMMON
@@ -10,7 +11,8 @@ from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
 from templates.pages.tutorial.notebooks import code
-from templates.pieces.comparisons import comparisons_on
+from templates.pieces import counted
+from templates.pieces.comparisons import Kept, comparisons_on
 from templates.pieces.counted import Counted, count
 from tools.source import find_source
 from validation.compare import Comparison
@@ -126,10 +128,15 @@ class Card:
         ]
 
 
-def cards() -> list[Card]:
+def small_gpus() -> list[Gpu]:
     """The small GPUs of the catalog, smallest first."""
-    small = sorted((gpu for gpu in COMMON if gpu.memory <= SMALL), key=lambda g: g.memory)
-    return [Card(gpu, largest_batch(gpu), needed(gpu)) for gpu in small]
+    return sorted((gpu for gpu in COMMON if gpu.memory <= SMALL), key=lambda gpu: gpu.memory)
+
+
+def cards() -> list[Card]:
+    """The small GPUs, and what fits on each."""
+    found = zip(small_gpus(), FITTING.results(), strict=True)
+    return [Card(gpu, batch, size) for gpu, (batch, size) in found]
 
 
 def step_on(gpu: Gpu, **changed: str) -> Counted:
@@ -147,6 +154,13 @@ def largest_batch(gpu: Gpu) -> int:
     """Largest micro-batch that fits on the GPU; 0 if not even one sequence fits."""
     batches = range(LARGEST_BATCH, 0, -1)
     return next((b for b in batches if needed(gpu, batch_size=str(b)) <= gpu.memory), 0)
+
+
+def _fitting(gpu: Gpu) -> tuple[int, int]:
+    return largest_batch(gpu), needed(gpu)
+
+
+FITTING = Kept("tutorial", _fitting, small_gpus, [Path(__file__), Path(counted.__file__)])
 
 
 def context() -> dict[str, object]:
