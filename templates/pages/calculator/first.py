@@ -6,6 +6,7 @@ has bounds; where these leave it open, the page waits for Python.
 """
 
 from collections.abc import Iterator
+from functools import cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,6 +23,7 @@ from calculator.page.states import read_state
 from calculator.plan import Plan
 from calculator.planner.need import by_bounds, describe_need, judged_on, need_of
 from calculator.presets import FIELD, Preset
+from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes
 from templates.pages.index import fit
@@ -86,17 +88,18 @@ def found_for(model: str, preset: Preset) -> Iterator[tuple[str, Found]]:
             peak = totals(architecture, plan).gpu
         except InputError:
             continue  # this model or card has no such training
+        report = cache(partial(estimate, architecture, plan))
         for card in cards:
             if model in fit.MODELS and card.name in (*fit.CARDS, *IN_DATA_CENTERS):
-                yield card.name, _as_python(architecture, plan, card)
+                yield card.name, _as_python(architecture, report(), card)
             elif found := _decided(resolved.on(card), peak):
                 yield card.name, found
             elif card.name in COMPUTED:
-                yield card.name, _as_python(architecture, plan, card)
+                yield card.name, _as_python(architecture, report(), card)
 
 
-def _as_python(architecture: Architecture, plan: Plan, card: Card) -> Found:
-    need = need_of(judged_on(architecture, estimate(architecture, plan), card))
+def _as_python(architecture: Architecture, report: Report, card: Card) -> Found:
+    need = need_of(judged_on(architecture, report, card))
     return need.verdict(card.memory).value, _without(card, describe_need(need, card))
 
 

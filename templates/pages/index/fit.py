@@ -16,7 +16,7 @@ from calculator.catalog import GPUS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.need import Verdict, judged, need_of
+from calculator.planner.need import Verdict, judged_on, need_of
 from calculator.presets import FIELD, Preset, plan_with
 from calculator.report import Report
 from calculator.units import format_bytes, format_count
@@ -123,14 +123,23 @@ class Cell:
         return need_of(self.reports[card.name]).verdict(card.memory)
 
 
-def judged_for(architecture: Architecture, card: str, batch: int, way: Way) -> Report:
-    """The answer of the calculator's page in that state of its form.
+def judged_for(architecture: Architecture, batch: int, way: Way) -> dict[str, Report]:
+    """By card the answer of the calculator's page in that state of its form.
+
+    Cards of a generation run one step, which is counted once.
 
     Raises:
         InputError: where it does not count the model that way.
     """
-    plan = plan_with(architecture, GPUS[card], {"batch_size": batch, **way.options})
-    return judged(architecture, plan)
+    steps: dict[bool, Report] = {}
+    for card in map(GPUS.__getitem__, CARDS):
+        if card.predates_ampere not in steps:
+            plan = plan_with(architecture, card, {"batch_size": batch, **way.options})
+            steps[card.predates_ampere] = estimate(architecture, plan)
+    return {
+        name: judged_on(architecture, steps[GPUS[name].predates_ampere], GPUS[name])
+        for name in CARDS
+    }
 
 
 @cache
@@ -141,7 +150,7 @@ def cells(model: str, batch: int) -> tuple[Cell | None, ...]:
 
 def _cell(architecture: Architecture, batch: int, way: Way) -> Cell | None:
     try:
-        return Cell(way, {card: judged_for(architecture, card, batch, way) for card in CARDS})
+        return Cell(way, judged_for(architecture, batch, way))
     except InputError:
         return None
 
