@@ -46,6 +46,9 @@ FETCHED, STORED = "fetched", "stored"
 
 # at the end of a stack's name as the gradients of all micro-batches are reduced, layer by layer
 REDUCTION: Final = "+"
+# and as a schedule gathers the weights of a stage ahead of its passes, and as these are copied out
+AHEAD: Final = "<"
+COPIED: Final = ">"
 
 # 1 where the training loop holds the model's outputs to the end of the step, and else 0
 HELD: Final = size("held")

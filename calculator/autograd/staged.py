@@ -5,24 +5,39 @@ up, in the format in which they are reduced, and its weights stay gathered after
 until a forward pass gives them up again. Then all units are reduced one after the other, the root
 first.
 
+A schedule of several stages gathers all units of a stage ahead, and copies them out before the
+first pass that follows.
+
 Source: fsdp2, torch (distributed/pipelining/stage.py, backward_maybe_with_nosync,
-perform_reduce_grad)
+perform_reduce_grad; distributed/pipelining/schedules.py, UNSHARD)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.ledger import REDUCTION
+from calculator.autograd.ledger import AHEAD, COPIED, REDUCTION
 from calculator.autograd.sharding import Sharder, Unit
 
 
 class StageSharder(Sharder):
-    """The units of one stage through all passes of its micro-batches."""
+    """The units of one stage through all passes of its micro-batches.
 
-    def __init__(self, tape: Recorder, shards: DType, root: Sequence[Parameter]) -> None:
+    Of each stack's layers it has the weights that are gathered together, and those apart.
+    """
+
+    def __init__(
+        self,
+        tape: Recorder,
+        shards: DType,
+        root: Sequence[Parameter],
+        stacks: Mapping[str, Sequence[Sequence[Sequence[Parameter]]]],
+    ) -> None:
         super().__init__(tape, shards)
+        self.stacks = stacks
+        self.ahead = ""  # the turn in which all was gathered ahead, until it is copied out
+        self.times = 0
         self.units: dict[Parameter, Unit] = {}
         self.root = self._unit(root) if root else None
         self.wide: dict[Parameter, Tensor] = {}
@@ -33,6 +48,35 @@ class StageSharder(Sharder):
         if found is None:
             found = self.units[parameters[0]] = Unit(parameters, self.tape.mode.weights)
         return found
+
+    def gather(self, turn: str) -> None:
+        """The schedule gathers all weights that are not whole, into flat tensors."""
+        self.ahead = turn
+        for unit in self._marked(AHEAD):
+            self._gather(unit)
+
+    def receive(self) -> None:
+        """What was gathered ahead is copied out before the next pass."""
+        for unit in self._marked(COPIED) if self.ahead else ():
+            if unit.gathered is not None:
+                self._copy_out(unit)
+                unit.gathered = None
+        self.ahead = ""
+
+    def let_go(self) -> None:
+        """The schedule gives up all weights."""
+        for unit in self.units.values():
+            unit.whole.clear()
+
+    def _marked(self, end: str) -> Iterator[Unit]:
+        """The root and all layers' units; a mark says in whose turn."""
+        if self.root is not None:
+            yield self.root
+        for name, layers in self.stacks.items():
+            for position, units in enumerate(layers):
+                self.tape.ledger.mark(name + self.ahead + end, position, backward=False)
+                yield from map(self._unit, units)
+            self.tape.ledger.mark(name + self.ahead + end, len(layers), backward=False)
 
     def begin_forward(self) -> None:
         """A micro-batch goes forward: the root's weights are gathered once, and stay."""

@@ -117,6 +117,11 @@ class Stack(Layer, Generic[B]):
         """Weights of a layer's own module that no block has, as T5's table of biases."""
         return ()
 
+    def units_at(self, position: int) -> list[list[Parameter]]:
+        """The weights of a layer that are gathered together, then those apart."""
+        weights, *apart = units_of(self.blocks[position])
+        return [[*weights, *self.beside(position)], *apart]
+
     def units(self) -> list[list[Parameter]]:
         """The weights gathered together of each layer's module, of one kind the same parameters."""
         kinds = [units_of(kind) for kind in self.kinds]
@@ -134,8 +139,7 @@ class Stack(Layer, Generic[B]):
         """The run of a layer, with its weights gathered around it where they are in shards."""
         if t.sharder is None:
             return run
-        weights = [*units_of(self.blocks[position])[0], *self.beside(position)]
-        return partial(t.sharder.around, weights, run)
+        return partial(t.sharder.around, self.units_at(position)[0], run)
 
     def is_checkpointed(self, t: Recorder, position: int) -> bool:
         """True if the layer of a position is computed again as a whole."""

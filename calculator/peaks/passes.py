@@ -57,10 +57,12 @@ class Passes:
     stage alone.
     Weights in shards are gathered where they are not yet: of `forward` there are the first one, one
     after another, and one after a backward pass; of `later` one after a forward pass, and one after
-    another. At the end is the `reduction` of their gradients.
+    another. At the end is the `reduction` of their gradients. A schedule may gather the weights
+    `ahead` of the first pass, which then copies them out.
     """
 
     sizes: tuple[Bytes, ...]
+    ahead: Chunks
     forward: tuple[Chunks, Chunks, Chunks]
     after: Chunks
     first: Chunks
@@ -78,6 +80,11 @@ class _CutStage(TapedStage):
         super().__init__(*given)
         self.cuts: list[int] = []
         self.outputs: list[Tensor] = []
+
+    def gather(self, turn: str) -> None:
+        """Gather the weights ahead of the first pass."""
+        self._cut()
+        super().gather(turn)
 
     def begin(self, each: Pass) -> Tensor:
         """The output of a forward pass."""
@@ -113,7 +120,9 @@ def stages_of(step: Step) -> Iterator[Step]:
     for model in step.stages:
         end = start + sum(1 for _ in model.stacks())
         assert step.turns is not None
-        turns = RECORDED if step.mode.shards is None else SHARDED
+        turns = RECORDED
+        if step.mode.shards is not None:
+            turns = replace(SHARDED, gathers=step.turns.gathers)
         if step.mode.gradients_leave:
             turns = ALONE if step.turns.count == 1 else LEAVING
         yield Step((model,), step.runs[start:end], step.mode, turns)
@@ -136,6 +145,9 @@ def record_passes(stage: Step) -> Passes:
     layout = layout_of(tape.ledger, stage)
     order, chunks = chunks_of(tape.ledger, stage, layout, taped.cuts)
     cuts = iter(map(order.index, taped.cuts))
+    ahead: Chunks = ()
+    if turns.gathers:
+        ahead = tuple(chunks[next(cuts) : order.index(taped.cuts[1])])
     forward, after, backward = [], [], []
     for each in turns.passes:
         if each.is_forward:
@@ -148,10 +160,11 @@ def record_passes(stage: Step) -> Passes:
     first, *later = backward if turns is not ALONE else backward * 2
     return Passes(
         tuple(layout.sizes),
+        ahead,
         (forward[0], forward[turns.count > 1], forward[-1]),
         after[0],
         first,
-        (later[-1], later[0]) if turns is SHARDED else (later[0], later[0]),
+        (later[-1], later[0]) if turns.passes is SHARDED.passes else (later[0], later[0]),
         later[-1],
         tuple(chunks[end : next(cuts)]),
         _death(taped.outputs[0].storage),
@@ -188,6 +201,13 @@ class _CopiedStage:
         self.flying: dict[Pass, _Sent] = {}
         self.has_gradients = False
         self.before: Pass | None = None
+
+    def gather(self, _turn: str) -> None:
+        """The weights ahead of the first pass."""
+        self.chunks += self.passes.ahead
+
+    def let_go(self) -> None:
+        """After the last pass nothing is left."""
 
     def begin(self, each: Pass) -> _Sent:
         """The output of a forward pass."""
@@ -265,6 +285,7 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
     turned, later = map(chunks, passes.later)
     return Passes(
         tuple(one if one.run is None else replace(one, run=one.run + runs) for one in passes.sizes),
+        chunks(passes.ahead),
         (begin, again, back),
         chunks(passes.after),
         chunks(passes.first),

@@ -3,6 +3,7 @@
 Source: pipeline
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -60,6 +61,12 @@ class Passing(Protocol[Made]):
     def is_last(self) -> bool:
         """True if it has the loss, and sends no outputs."""
 
+    def gather(self, turn: str) -> None:
+        """Gather the weights ahead of the next pass, where they are in shards."""
+
+    def let_go(self) -> None:
+        """Give up the weights gathered."""
+
     def begin(self, each: Pass) -> Made:
         """The output of a forward pass."""
 
@@ -84,7 +91,13 @@ class Pipelined(Generic[Sent]):
 
     def run(self) -> None:
         """All passes."""
-        for each in self.turns.passes:
+        times: Counter[int] = Counter()
+        for each, gone, ahead in self.turns.moves():
+            for stage in gone:
+                self.stages[stage].let_go()
+            for stage in ahead:
+                self.stages[stage].gather(self.turns.name(times[stage], stage))
+                times[stage] += 1
             if each.is_forward:
                 self.forward(each)
             else:
@@ -148,16 +161,34 @@ class TapedStage:
         self.flying: dict[Pass, Flying] = {}
         self.losses: dict[Pass, Tensor] = {}
         shards = tape.mode.shards
-        self.sharder = None if shards is None else StageSharder(tape, shards, model.outside())
+        self.sharder = None
+        if shards is not None:
+            stacks = {
+                stack.name: [stack.units_at(place) for place in range(len(stack.blocks))]
+                for _, stack in model.stacks()
+            }
+            self.sharder = StageSharder(tape, shards, model.outside(), stacks)
 
     @property
     def is_last(self) -> bool:
         """True if it has the loss."""
         return self.model.is_last
 
+    def gather(self, turn: str) -> None:
+        """Gather the weights ahead of the next pass."""
+        if self.sharder is not None:
+            self.sharder.gather(turn)
+
+    def let_go(self) -> None:
+        """Give up the weights gathered."""
+        if self.sharder is not None:
+            self.sharder.let_go()
+
     def begin(self, each: Pass) -> Tensor:
         """The output of a forward pass."""
         t, model, given = self.tape, self.model, self.buffers.get(each)
+        if self.sharder is not None:
+            self.sharder.receive()
         t.ledger.begin(Phase.FORWARD)
         with t.setting(turn=self.turns.name(each.micro_batch, each.stage), sharder=self.sharder):
             known = len(t.leaves)
@@ -193,6 +224,8 @@ class TapedStage:
         """The gradient of the input; losses stay."""
         t, forward = self.tape, each._replace(is_forward=True)
         out, leaf, leaves = self.flying.pop(forward)
+        if self.sharder is not None:
+            self.sharder.receive()
         turn, last = self.turns.name(each.micro_batch, each.stage), self.turns.count - 1
         with t.setting(turn=turn, reduces=each.micro_batch == last):
             if self.model.is_last:

@@ -27,13 +27,18 @@ def record(step: Step) -> Trace:
 
     Steps of one model have the same trace if their modes differ only in what nothing asked for.
     """
-    if step.turns:
+    letting_go = step.mode.shards is not None and step.turns is not None and step.turns.lets_go
+    if step.turns and not letting_go:
         return in_turn(step, [_passes(stage) for stage in stages_of(step)])
     trace: Trace | None = _recorded(step)
     if trace is None:
         with no_collection():
-            begun, asked = _begun.pop(step) if step in _begun else _begin(step)
-            tape = finish(begun)
+            if step.turns:
+                mode, asked = watched(step.mode)
+                tape = run_step(replace(step, mode=mode))
+            else:
+                begun, asked = _begun.pop(step) if step in _begun else _begin(step)
+                tape = finish(begun)
             trace = chunked(tape.ledger, step)
         if len(_tapes) == MOST_TAPES:
             del _tapes[next(iter(_tapes))]

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from calculator.autograd.ledger import REDUCTION
+from calculator.autograd.ledger import AHEAD, COPIED, REDUCTION
 from calculator.plan import PipelineSchedule, Plan
 
 # between the name of a stack and the number of a micro-batch
 TURN: Final = "@"
 # between that and the number of a stage, of a GPU that has several
 STAGE_TURN: Final = "."
+# stages whose weights in shards are gathered ahead at a time
+MOST_GATHERED: Final = 3
 
 
 class Pass(NamedTuple):
@@ -30,13 +32,36 @@ class Turns:
     """The passes of a GPU in order; it has so many `stages`.
 
     What is sent stays to the end of the step, or until there is something else to send. The last
-    output stays until there is another one, unless it is let go of as soon as it is sent.
+    output stays until there is another one, unless it is let go of as soon as it is sent. Weights
+    in shards are gathered as layers run, or by a schedule that `gathers` those of whole stages.
     """
 
     passes: tuple[Pass, ...]
     keeps_sent: bool
     keeps_output: bool = True
     stages: int = 1
+    gathers: bool = False
+
+    @property
+    def lets_go(self) -> bool:
+        """True if a stage's weights may be let go of between its passes, to be gathered again."""
+        return self.gathers and self.stages > MOST_GATHERED
+
+    def moves(self) -> Iterator[tuple[Pass, list[int], list[int]]]:
+        """All passes; before each, stages that are let go of, and stages that are gathered.
+
+        Source: torch (distributed/pipelining/schedules.py, _add_unshard_reshard)
+        """
+        coming: list[list[int]] = [[]]
+        for each in reversed(self.passes):
+            others = (stage for stage in coming[-1] if stage != each.stage)
+            coming.append([each.stage, *others])
+        there: list[int] = []
+        for each, following in zip(self.passes, reversed(coming), strict=False):
+            wanted = following[:MOST_GATHERED] if self.gathers else []
+            gone = [stage for stage in there if stage not in wanted]
+            yield each, gone, [stage for stage in wanted if stage not in there]
+            there = wanted
 
     @property
     def count(self) -> int:
@@ -53,9 +78,15 @@ class Turns:
         return f"{TURN}{micro_batch}" + (f"{STAGE_TURN}{stage}" if self.stages > 1 else "")
 
     def names(self, stage: int) -> list[str]:
-        """The ends of the names of a stage's stacks: of each micro-batch, and of the reduction."""
+        """The ends of the names of a stage's stacks: of each micro-batch, and of the reduction.
+
+        Also of each time that they are gathered ahead.
+        """
         passing = [self.name(number, stage) for number in range(self.count)]
-        return [*passing, passing[0] + REDUCTION]
+        most = 2 * self.count if self.gathers else 0  # once before each pass
+        times = (self.name(number, stage) for number in range(most))
+        ahead = [name + each for name in times for each in (AHEAD, COPIED)]
+        return [*passing, passing[0] + REDUCTION, *ahead]
 
 
 def turns_of(plan: Plan, rank: int) -> Turns | None:
@@ -71,7 +102,7 @@ def turns_of(plan: Plan, rank: int) -> Turns | None:
             return Turns((*_in_turn(ahead, count),), keeps_sent=False)
         case PipelineSchedule.INTERLEAVED:
             passes = (*_interleaved(plan, rank),)
-            return Turns(passes, True, keeps_output=False, stages=plan.pipeline_stages)
+            return Turns(passes, True, False, plan.pipeline_stages, gathers=plan.is_sharded)
         case other:
             assert_never(other)
 

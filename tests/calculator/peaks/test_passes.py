@@ -78,6 +78,12 @@ def test_options_change_what_is_recorded_of_a_pass(
     check("ibm-granite/granite-3.1-8b-base", plan_of(*schedule, **options), 14)
 
 
+@pytest.mark.parametrize("stages", [2, 3])
+def test_weights_in_shards_are_gathered_ahead_of_a_stage_first(stages: int) -> None:
+    options = {"data_parallel": "fsdp", "gpus": 8, "checkpointing": "full"}
+    check("gpt2-s", plan_of("interleaved", stages, 8, **options), 36)
+
+
 def test_layers_of_several_kinds_and_few_layers() -> None:
     check("HuggingFaceTB/SmolLM3-3B", plan_of("interleaved", 2, 8), 36)
     check("Qwen/Qwen2.5-0.5B", plan_of("1f1b", 1, 6, precision=Precision.HALF), 5)
