@@ -11,6 +11,7 @@ from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.clock import Work, assumptions, why_untimed, work_of
 from calculator.compose import changed_model, collectives, composed, notes_of, stage_models
+from calculator.errors import InputError
 from calculator.evidence import evidence_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
@@ -145,6 +146,16 @@ def totals_within(
     with tentatively():
         may_fit = all(map(fits, _bounds(architecture, resolved)))
         return _totals_if(architecture, resolved, fits) if may_fit else None
+
+
+def lawful_totals(
+    architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
+) -> Totals | None:
+    """The same; None too for a plan that its model or its optimizer does not have."""
+    try:
+        return totals_within(architecture, plan, fits)
+    except InputError:
+        return None
 
 
 def least(architecture: Architecture, plan: Plan) -> int:

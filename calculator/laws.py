@@ -498,6 +498,8 @@ def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         yield Broken("precision", rule)
+    if plan.quantization is not BaseBits.NONE:
+        yield from _of_packed_shards(plan, architecture)
     if plan.lora_bias is not LoraBias.NONE:
         units = units_of(changed_model(architecture, plan), plan.half)
         # bitsandbytes brings biases beside packed weights into the format of what comes in
@@ -512,6 +514,21 @@ def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
     if plan.offload is not Offload.NONE:
         out = {"offload": Offload.NONE, "cpu_offload": True}
         yield Broken("offload", "shards go to RAM by cpu_offload: must be none", out=out)
+
+
+def _of_packed_shards(plan: Plan, architecture: Architecture) -> Laws:
+    """Packed weights that fill no whole elements of the format that they are stored in.
+
+    Source: bitsandbytes (backends/default/ops.py, backends/cuda/ops.py, quantize_4bit)
+    """
+    for each in parameter_tensors(architecture, plan):
+        odd = -(-each.elements // 2) % (each.packed // 2 or 1)
+        if odd:
+            rule = (
+                f"bitsandbytes packs a weight of {each.elements:,} elements, and its bytes do not "
+                f"fill the {each.packed // 2} of each element that it stores for FSDP: must be none"
+            )
+            yield Broken("quantization", rule, out={"quantization": BaseBits.NONE})
 
 
 def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:

@@ -10,8 +10,8 @@ from calculator.autograd import operations as op
 from calculator.autograd import selection as pick
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
-from calculator.layers.experts import Experts, Mixture, Routed, Router
-from calculator.models.decoder import FEED, HIDDEN
+from calculator.layers.experts import Routed, Router
+from calculator.models.decoder import HIDDEN
 from calculator.models.llama import Granite
 from calculator.models.sparse import CHOICE, SparseDecoder
 
@@ -36,6 +36,6 @@ class GraniteMoe(SparseDecoder, Granite):
     fused_experts = ()  # peft knows no names of its experts
 
     @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
+    def router(cls, architecture: Architecture) -> Router:
         """Experts of a token's largest logits."""
-        return Mixture(ChosenRouter(HIDDEN, CHOICE), Experts(HIDDEN, FEED, CHOICE))
+        return ChosenRouter(HIDDEN, CHOICE)

@@ -1,7 +1,7 @@
 """Steps that were recorded, each once for all plans that run the same operations."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -43,8 +43,7 @@ def record(step: Step) -> Trace:
         if len(_tapes) == MOST_TAPES:
             del _tapes[next(iter(_tapes))]
         _tapes[step] = tape
-        _note(step, asked, trace)
-        check_carried_out(step.mode, asked)
+        _note_carried_out(step, asked, trace)
     return trace
 
 
@@ -77,8 +76,7 @@ def _passes(stage: Step) -> Passes:
         mode, asked = watched(stage.mode)
         with no_collection():
             passes = record_passes(replace(stage, mode=mode))
-        _note(stage, asked, passes)
-        check_carried_out(stage.mode, asked)
+        _note_carried_out(stage, asked, passes)
     return passes
 
 
@@ -141,9 +139,14 @@ def _recorded(step: Step) -> Any:
     return None
 
 
-def _note(step: Step, asked: Iterable[str], found: Trace | Passes) -> None:
+def _note_carried_out(step: Step, asked: set[str], found: Trace | Passes) -> None:
+    """Note a record, of a step that used its settings; stages may have no input to move."""
+    stacks = [stack for stage in step.stages for _, stack in stage.stacks()]
+    if step.turns and all(all(stack.keeping or [False]) for stack in stacks):
+        asked.add("moves_inputs")
     settings = {name: getattr(step.mode, name) for name in asked}
     _known(step.structure, step.runs, step.turns).append((settings, found))
+    check_carried_out(step.mode, asked)
 
 
 @lru_cache(maxsize=256)

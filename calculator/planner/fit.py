@@ -13,7 +13,7 @@ from math import inf
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.errors import InputError
-from calculator.estimate import Totals, is_too_large, totals, totals_within
+from calculator.estimate import Totals, is_too_large, lawful_totals, totals
 from calculator.plan import Plan
 from calculator.planner.change import DIVISION, LENGTH, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
@@ -259,12 +259,8 @@ def _totals_within(
     architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
 ) -> Totals | None:
     """The totals of a plan that may fit."""
-    if is_too_large(architecture, plan, fits):
-        return None
-    try:
-        return totals_within(architecture, plan, fits)
-    except InputError:
-        return None  # a combination that this model or its optimizer does not have
+    large = is_too_large(architecture, plan, fits)
+    return None if large else lawful_totals(architecture, plan, fits)
 
 
 def _order(proposal: Proposal) -> tuple[float, ...]:

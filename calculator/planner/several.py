@@ -6,8 +6,7 @@ from typing import Final
 
 from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.catalog import Gpu
-from calculator.errors import InputError
-from calculator.estimate import Totals, totals_within
+from calculator.estimate import lawful_totals
 from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
@@ -77,7 +76,7 @@ def _fewest(
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):
             tried = _shared(whole, gpus).on(gpu)
-            found = _totals(architecture, tried, gpu)
+            found = lawful_totals(architecture, tried, gpu.memory.__ge__)
             need = found and need_at(architecture, tried, found.gpu, gpu.memory)
             if found and need and need.fits(gpu.memory):
                 yield Several(tried, need, found.ram, _in_words(changes))
@@ -133,11 +132,3 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
         paged_optimizer=False,
     )
-
-
-def _totals(architecture: Architecture, plan: Plan, gpu: Gpu) -> Totals | None:
-    """The totals of each GPU; None where its shards alone are too large, or for a refused plan."""
-    try:
-        return totals_within(architecture, plan, gpu.memory.__ge__)
-    except InputError:
-        return None

@@ -53,7 +53,7 @@ class Quantization:
                 return
             if not self.sharded:
                 layer.bias.dtype = self.format
-            elif self.widened:
+            elif self.widened and not layer.bias.idle:  # ESM-2's contact head never runs
                 layer.packed.bias = Buffer(layer.bias.shape, self.format)
 
 

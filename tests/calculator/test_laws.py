@@ -18,6 +18,15 @@ from validation.configuration import Configuration
 from validation.drawn import drawn
 
 CONFIGS = Path("validation/configs")
+PACKED_SHARDS = {
+    "lora": 8,
+    "lora_targets": "all-linear",
+    "quantization": "nf4",
+    "precision": "half",
+    "gpus": 2,
+    "data_parallel": "fsdp",
+    "checkpointing": "none",
+}
 DRAWN = 40  # random plans, most of which break some rule
 
 
@@ -107,6 +116,10 @@ def test_the_way_out_changes_what_a_reader_would(
             "a layer of all tokens stands beside them",
         ),
         ("mixtral", {}, {"expert_parallel": 5, "gpus": 10, "data_parallel": "fsdp"}, ""),
+        # the contact head's 18 weights are 9 bytes, its 12 are 6
+        ("esm", {"num_hidden_layers": 3}, PACKED_SHARDS, "fill the 2 of each element"),
+        ("esm", {"num_hidden_layers": 2}, PACKED_SHARDS, ""),
+        ("esm", {"num_hidden_layers": 2}, PACKED_SHARDS | {"precision": "fp32"}, "fill the 4"),
     ],
 )
 def test_what_a_class_cannot_do_apart_is_a_law(
