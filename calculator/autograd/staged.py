@@ -56,7 +56,7 @@ class StageSharder(Sharder):
             self._gather(unit)
 
     def receive(self) -> None:
-        """What was gathered ahead is copied out before the next pass."""
+        """Copy out all that was gathered ahead, before the next pass."""
         for unit in self._marked(COPIED) if self.ahead else ():
             if unit.gathered is not None:
                 self._copy_out(unit)
