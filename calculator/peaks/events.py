@@ -94,7 +94,7 @@ def recording_of(step: Step) -> Recording:
         outside[start:end] = bytes(end - start)
     backward = [at for at, (_, _, is_backward) in ledger.marks if is_backward]
     backward += [at for at, phase in ledger.phases if phase is Phase.BACKWARD]
-    return Recording(
+    found = Recording(
         tuple(ledger.sizes),
         tuple(ledger.events),
         tuple(ledger.births),
@@ -102,6 +102,8 @@ def recording_of(step: Step) -> Recording:
         bytes(outside),
         min(backward),
     )
+    tape.drop()
+    return found
 
 
 def _after(order: Sequence[int], at: int) -> int:

@@ -41,7 +41,7 @@ def record(step: Step) -> Trace:
                 tape = finish(begun)
             trace = chunked(tape.ledger, step)
         if len(_tapes) == MOST_TAPES:
-            del _tapes[next(iter(_tapes))]
+            _tapes.pop(next(iter(_tapes))).drop()
         _tapes[step] = tape
         _note_carried_out(step, asked, trace)
     return trace

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from calculator.catalog import find_model
 from calculator.estimate import _recorded_parts
 from calculator.parts import Phase
 from calculator.peaks.prepare import prepare
-from calculator.peaks.trace import record
+from calculator.peaks.trace import no_collection, record, tape_of
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from tests.calculator.plans import Case, cases, examples
@@ -94,3 +95,13 @@ def test_a_step_of_another_size_is_not_recorded_again(case: Case) -> None:
     after = record.cache_info()
     assert after.misses == before.misses
     assert after.hits > before.hits
+
+
+def test_a_tape_that_is_dropped_is_gone_without_a_search() -> None:
+    plan = resolve(find_model("gpt2-s"), Plan(lora=4))
+    with no_collection():
+        tape = tape_of(prepare(find_model("gpt2-s"), plan).step)
+        gone = ref(tape)
+        tape.drop()
+        del tape
+        assert gone() is None
