@@ -123,9 +123,8 @@ class T5Attention(Layer):
         """The bias as a mask of its own: contiguous, and causal in the decoder."""
         if self.crosses:
             return bias
-        if self.causal:
-            bias = op.masked_fill(bias, bias.tape.empty(bias.shape[2:], BOOL))
-        return op.copy(bias)
+        hidden = bias.tape.empty(bias.shape[2:], BOOL) if self.causal else None  # to the end
+        return op.copy(bias if hidden is None else op.masked_fill(bias, hidden))
 
 
 def buckets_of(distances: Tensor, causal: bool) -> Tensor:
