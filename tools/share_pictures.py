@@ -23,7 +23,7 @@ PARTS = ("#2f5fd0", "#12897a", "#bf7b00", "#8b48c9", "#6b7890")
 # Shares of the box, bar by bar, as memory-saving techniques are added.
 BARS = ((0.28, 0.0, 0.56, 0.46), (0.03, 0.0, 0.07, 0.34), (0.03, 0.02, 0.06, 0.02), (0.03, 0.02))
 # What tests/browser/swarm_picture.py took, the drawings in it, and their corner on the card.
-TAB = ROOT / "docs" / "assets" / "readme" / "train-in-this-tab-light.webp"
+TAB = ROOT / "docs" / "assets" / "readme" / "train-in-this-tab.webp"
 DRAWINGS = (656, 0, 1068, 456)
 TAB_PLACE = (740 * SCALE, 90 * SCALE)
 DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)

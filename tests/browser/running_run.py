@@ -45,12 +45,10 @@ class Run:
     Args:
         recipe: with local steps, on captioned shapes.
         names: of the Python volunteers.
-        seconds: of local steps in a round; by default the recipe's.
+        rounds: what differs in the recipe's settings of rounds, its table `sparse`.
     """
 
-    def __init__(
-        self, folder: Path, recipe: Recipe, names: Sequence[str], seconds: float | None = None
-    ) -> None:
+    def __init__(self, folder: Path, recipe: Recipe, names: Sequence[str], **rounds: float) -> None:
         with warnings.catch_warnings():  # its own, which would end a volunteer's thread
             warnings.simplefilter("ignore")
             import diffusers  # noqa: F401
@@ -61,8 +59,8 @@ class Run:
         (name,) = [name for name, known in RECIPES.items() if known == recipe]
         self.data = str(streaming.prepare(recipe))
         self._values = {"name": "our-run", "recipe": name, "steps": 10_000, "data": self.data}
-        if seconds is not None:
-            self._values["changes"] = {"sparse": {"seconds": seconds}}
+        if rounds:
+            self._values["changes"] = {"sparse": rounds}
         options = MonitorOptions(
             source="run.toml",
             folder=folder / "monitor",

@@ -29,7 +29,7 @@ def run(site: Path, tmp_path: Path) -> Iterator[Run]:
     assert site
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # in each of the run's own threads
-    with Run(tmp_path, TINY_SPARSE, ["alice", "bob"], ROUND_SECONDS) as made:
+    with Run(tmp_path, TINY_SPARSE, ["alice", "bob"], seconds=ROUND_SECONDS) as made:
         yield made
     torch.set_num_threads(before)
 
@@ -44,8 +44,8 @@ def counted(page: Page) -> int:
     return int(box_of(page).get_attribute("data-rounds") or 0)
 
 
-def test_two_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run) -> None:
-    names = ["honest tab", "lying tab"]
+def test_three_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run) -> None:
+    names = ["honest tab", "another tab", "lying tab"]
     address = f"{run.monitor.web.address}/"
     tabs = {name: visit(address, viewport=PHONE) for name in names}
     for name, tab in tabs.items():
@@ -62,7 +62,8 @@ def test_two_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run) -
     assert {"alice", "bob", *names} <= people.keys()
     assert all(people[name].samples >= 8 * people[name].steps > 0 for name in names)
 
-    honest, lying = (tab.page for tab in tabs.values())
+    honest, another, lying = (tab.page for tab in tabs.values())
+    another.close()
     worker = next(worker for worker in lying.workers if "run-volunteer" in worker.url)
     layout = run.monitor.host.swarm.layout
     scales, values, _places = layout.sections

@@ -127,7 +127,8 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on_to_ans
     expect(rows).to_have_count(3)
     sent = page.locator("#tab [data-now=sent]")
     expect(sent).to_have_text(re.compile(r"^3\.\d\d\sMiB$"))  # 4 copies of 0.8 MiB
-    page.get_by_label("8 bits").check()
+    page.get_by_role("button", name="Send 8 bits").click()
+    expect(page.get_by_label("8 bits")).to_be_checked()
     expect(sent).to_have_text(re.compile(r"^\d{3}\sKiB$"))
     page.get_by_label("sparse updates").check()  # local steps
     expect(page.get_by_label("CenteredClip")).to_be_disabled()
@@ -139,12 +140,16 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on_to_ans
     page.get_by_label("What C sends").select_option("noise")
     page.get_by_label("CenteredClip").check()
     page.get_by_label("an equal share").check()
-    page.get_by_label("Pace of A").select_option("a quarter")
+    page.get_by_role("button", name="Slow B down").click()
+    expect(page.get_by_label("Pace of B")).to_have_value("4")
+    expect(page.get_by_label("Pace of B")).to_be_focused()
     waits_for_steps(page, 4)
     for place in range(3):
         expect(rows.nth(place).locator("[data-sequences]")).to_have_text("1")
     page.get_by_role("button", name="Unplug B").click()
     expect(rows.locator("th")).to_have_text(["A", "C"])
+    page.get_by_role("button", name="Let B attack").click()
+    expect(page.locator("#tab [data-said]")).to_contain_text("That volunteer is gone")
     waits_for_steps(page, 3)
     page.get_by_role("button", name="Add a volunteer").click()
     expect(rows.locator("th")).to_have_text(["A", "C", "D"])
@@ -157,13 +162,31 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on_to_ans
     waits_for_steps(page, 2)
     expect(rows.nth(0).locator("[data-sent]")).to_have_text(re.compile(r"^0\sB$"))
     page.get_by_label("falls").check()
+    page.get_by_label("Pace of A").select_option("half")
     page.get_by_label("Pace of A").select_option("full")
-    answer = re.compile(r"In the 30 exchanges since you changed something, the loss .*guessed")
+    answer = re.compile(r"^A computes at its full pace. In the 30 exchanges .*, the loss .*guessed")
     expect(page.locator("#tab [data-said]")).to_have_text(answer)
     page.get_by_role("button", name="Unplug A").click()
     said = "No volunteer is left, so training has stopped."
     expect(page.locator("#tab [data-said]")).to_have_text(said)
     expect(page.locator("#tab [data-start]")).to_have_text("Start again")
+    assert visitor.errors == []
+
+
+def test_on_home_a_click_trains_in_place_of_the_recording(visit: Visitor) -> None:
+    visitor = with_a_small_lesson(visit())
+    page = visitor.open("./")
+    drawings, curve = page.locator("#tab [data-picture] img"), page.locator("#tab [data-line]")
+    expect(drawings).to_have_count(4)
+    recorded = curve.get_attribute("points") or ""
+    assert len(recorded.split()) > 100
+    assert not [url for url in visitor.requests if re.search(r"lesson|tab-volunteer", url)]
+    started(page)
+    expect(drawings).to_have_count(0)
+    expect(page.locator("#tab [data-start]")).to_have_text("Pause")
+    expect(page.locator("#tab [data-now=loss]")).to_have_text(re.compile(r"^4\.\d\d$"))
+    waits_for_steps(page, 2)
+    assert len((curve.get_attribute("points") or "").split()) < len(recorded.split())
     assert visitor.errors == []
 
 

@@ -16,6 +16,7 @@ from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
+from templates.pages.train_in_this_tab import context as train_in_this_tab
 from templates.pieces.accuracy import accuracy, on_card, on_our_cards
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, first_run
@@ -159,4 +160,5 @@ def context() -> dict[str, object]:
         "gpt3": SOURCES["gpt3"],
         "large_run": LARGE_RUN,
         "run": run_figures(first_run()),
+        "tab": train_in_this_tab.figure(),
     }

@@ -9,6 +9,7 @@ from calculator.units import format_bytes
 from training.run.recipes import TAB
 
 LESSON = Path(__file__).with_name("lesson.safetensors")
+RECORDED = Path(__file__).with_name("recorded.json")  # by tests/browser/swarm_picture.py
 
 
 def write_assets(assets: Path) -> None:
@@ -24,14 +25,21 @@ def about() -> dict[str, Any]:
     return found
 
 
+def figure() -> dict[str, object]:
+    """The names that the figure itself uses, also on Home."""
+    return {
+        "recipe": TAB,
+        "recorded": json.loads(RECORDED.read_text("utf-8")),
+        "lesson_size": format_bytes(LESSON.stat().st_size),
+    }
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     lesson = about()
-    return {
-        "recipe": TAB,
+    return figure() | {
         "parameters": lesson["parameters"],
         "gradient_size": format_bytes(4 * lesson["parameters"]),
         "update_size": format_bytes(lesson["update_bytes"]),
         "local_steps": lesson["round"],
-        "lesson_size": format_bytes(LESSON.stat().st_size),
     }

@@ -1,12 +1,12 @@
 // @ts-check
-/* The figure of 'Train in this tab': buttons, curve, pictures and words around a swarm. */
+/* The figure of 'Train in this tab': buttons, curve, pictures and words around a swarm. On Home it has no rules and no rows. */
 
 import { make, write } from "#assets/live/markup.js";
 import { bytes, count, decimal } from "#assets/live/words.js";
 import { Curve } from "./curve.js";
 import { Guess } from "./guess.js";
 import { Lesson } from "#assets/tab/lesson.js";
-import { Rows } from "./rows.js";
+import { nameOf, Rows } from "./rows.js";
 import { Swarm } from "./swarm.js";
 
 /** @typedef {import("./swarm.js").Step} Step */
@@ -33,8 +33,8 @@ export class Figure {
     const response = await fetch(LESSON);
     if (!response.ok) throw new Error(`the server has no such file (${response.status})`);
     const figure = new Figure(root, await response.arrayBuffer());
-    root.dataset.begun = "";
     figure.start();
+    return figure;
   }
 
   /**
@@ -46,16 +46,22 @@ export class Figure {
     this.file = file;
     this.about = new Lesson(file).about;
     this.button = /** @type {HTMLButtonElement} */ (this.#find("[data-start]"));
-    this.adder = /** @type {HTMLButtonElement} */ (this.#find("[data-add]"));
+    this.adder = /** @type {HTMLButtonElement | null} */ (root.querySelector("[data-add]"));
     this.painter = new Worker(new URL("./tab-painter.js", import.meta.url), { type: "module" });
     this.painter.addEventListener("message", ({ data }) => this.#paint(data));
     this.painter.postMessage({ kind: "begin", file });
     this.button.addEventListener("click", () => this.#press());
-    this.form = /** @type {HTMLFormElement} */ (this.#find("form"));
-    this.form.addEventListener("change", ({ target }) => {
-      if (/** @type {HTMLInputElement} */ (target).name !== "guess") this.#rule();
+    this.form = root.querySelector("form");
+    this.form?.addEventListener("change", ({ target }) => {
+      const choice = /** @type {HTMLInputElement} */ (target);
+      if (choice.name === "guess") return;
+      this.#rule();
+      this.guess.begin(choice.dataset.words ?? `${choice.closest("fieldset")?.querySelector("legend")?.textContent} ${choice.parentElement?.textContent?.trim()}`);
     });
-    this.adder.addEventListener("click", () => this.swarm?.add());
+    this.adder?.addEventListener("click", () => {
+      this.swarm?.add();
+      this.guess.begin("You added a volunteer");
+    });
     this.left = new AbortController();
     document.addEventListener("visibilitychange", () => this.#rest(), { signal: this.left.signal });
   }
@@ -69,29 +75,50 @@ export class Figure {
     this.#recent = [];
     this.#isHeld = false;
     this.curve = new Curve(/** @type {any} */ (this.#find("[data-curve]")), steps);
-    this.rows = new Rows(/** @type {HTMLTableSectionElement} */ (this.#find("tbody")), {
+    const body = this.root.querySelector("tbody");
+    this.rows = body && new Rows(body, {
       tell: (number, order) => this.swarm?.tell(number, order),
-      changed: () => this.guess.begin(),
-      unplug: (number) => this.swarm?.remove(number),
+      changed: (words) => this.guess.begin(words),
+      unplug: (number) => {
+        this.swarm?.remove(number);
+        this.guess.begin(`You unplugged ${nameOf(number)}`);
+      },
     });
+    for (const place of this.root.querySelectorAll("[data-picture]")) place.replaceChildren();
+    for (const place of this.root.querySelectorAll("[data-now]")) write(place, "–");
+    this.#say("The volunteers start with random weights.");
     this.swarm = new Swarm(this.file, settings, {
       stepped: (step) => this.#take(step),
       changed: () => queueMicrotask(() => this.#showSwarm()),
       weighed: (weights) => this.painter.postMessage({ kind: "draw", weights, seed: 1 }, [weights.buffer]),
     });
+    this.guess = new Guess(WATCHED);
     this.#rule();
-    this.guess = new Guess(WATCHED); // these rules were no switch
     this.#rest();
   }
 
   /** How the volunteers average from the next step on. */
   #rule() {
+    if (!this.form) return;
     const given = new FormData(this.form);
     const [bits, aggregation, pacing] = ["bits", "aggregation", "pacing"].map((name) => /** @type {any} */ (given.get(name)));
     if (!this.swarm) return;
     Object.assign(this.swarm, { pacing, rules: { bits: Number(bits) || bits, aggregation } });
     /** @type {HTMLFieldSetElement} */ (this.#find("[data-averaging]")).disabled = bits === "sparse";
-    this.guess.begin();
+  }
+
+  /** @param {string} change Make a change as if by hand, "name=value" of a control, and show the figure. */
+  attempt(change) {
+    if (this.swarm?.phase === "finished") this.start();
+    const [name, value] = change.split("=");
+    const control = /** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */ (this.root.querySelectorAll(`[name="${name}"]`));
+    const found = [...control].find((one) => one instanceof HTMLSelectElement || one.value === value);
+    this.root.scrollIntoView();
+    if (!found) return this.#say("That volunteer is gone. Another one can do it.");
+    if (found instanceof HTMLInputElement) found.checked = true;
+    else found.value = value;
+    found.focus({ preventScroll: true });
+    found.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
   #press() {
@@ -121,7 +148,7 @@ export class Figure {
     const isOver = this.swarm.phase === "finished";
     if (!isOver) this.rows?.show(volunteers);
     write(this.button, isOver ? "Start again" : this.#isHeld ? "Continue" : "Pause");
-    this.adder.disabled = isOver || volunteers.length >= MOST;
+    if (this.adder) this.adder.disabled = isOver || volunteers.length >= MOST;
     if (isOver && !volunteers.length && this.swarm.step < this.about.schedule.total_steps) this.#say("No volunteer is left, so training has stopped.");
     else if (this.#isHeld) this.#say("Paused.");
   }
@@ -137,7 +164,7 @@ export class Figure {
     const now = performance.now();
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (isLast || now - this.#shown >= (calm ? SHOWN_MS.calm : SHOWN_MS.moving)) this.#show(step, now);
-    const answer = this.guess.take(step.loss, String(new FormData(this.form).get("guess") ?? ""));
+    const answer = this.guess.take(step.loss, String((this.form && new FormData(this.form).get("guess")) ?? ""));
     if (isLast) queueMicrotask(() => this.#finish());
     else if (answer) this.#say(answer);
     else if (now - this.#said >= SAID_MS) this.#say(`Step ${count(step.step)}: the loss is ${decimal(this.#loss, 2)}.`);

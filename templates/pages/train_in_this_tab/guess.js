@@ -34,14 +34,16 @@ function momentsOf(numbers) {
 export class Guess {
   /** @type {number[] | undefined} */
   #losses;
+  #change = "";
 
   /** @param {number} exchanges */
   constructor(exchanges) {
     this.exchanges = exchanges;
   }
 
-  /** A switch was turned: what it does is seen from the next exchange on. */
-  begin() {
+  /** @param {string} change Something that was changed: what it does is seen from the next exchange on. */
+  begin(change) {
+    this.#change = change;
     this.#losses = [];
   }
 
@@ -56,7 +58,7 @@ export class Guess {
     if (!this.#losses || this.#losses.length < this.exchanges) return undefined;
     const course = courseOf(this.#losses);
     this.#losses = undefined;
-    const found = `In the ${this.exchanges} exchanges since you changed something, the loss ${WORDS[course]}`;
+    const found = `${this.#change}. In the ${this.exchanges} exchanges since then, the loss ${WORDS[course]}`;
     if (!guessed) return `${found}.`;
     return course === guessed ? `${found}, as you guessed.` : `${found}. You guessed that it would have ${WORDS[/** @type {Course} */ (guessed)].replace("rose", "risen")}.`;
   }

@@ -10,6 +10,8 @@ import { bytes, count } from "#assets/live/words.js";
 const HOME = 20e6; // bit/s
 const PACES = { 1: "full", 2: "half", 4: "a quarter", link: "20 Mbit/s" };
 /** @type {Record<string, string>} */
+const CHANGED = { 1: "computes at its full pace", 2: "computes at half its pace", 4: "computes at a quarter of its pace", link: "sends and receives at 20 Mbit/s" };
+/** @type {Record<string, string>} */
 const COLUMNS = { waits: "Waits", sequences: "Pictures", total: "In all", sent: "Bytes" };
 const BEHAVIORS = { honest: "its gradient", pull: "the opposite", scale: "1,000 times more", noise: "noise", collude: "an agreed lie" };
 
@@ -22,7 +24,7 @@ export class Rows {
 
   /**
    * @param {HTMLTableSectionElement} body
-   * @param {{tell: (number: number, order: import("#assets/tab/member.js").Order) => void, changed: () => void, unplug: (number: number) => void}} actions
+   * @param {{tell: (number: number, order: import("#assets/tab/member.js").Order) => void, changed: (words: string) => void, unplug: (number: number) => void}} actions
    */
   constructor(body, actions) {
     this.body = body;
@@ -61,15 +63,15 @@ export class Rows {
   /** @param {number} number */
   #make(number) {
     const name = nameOf(number);
-    const pace = choice(`Pace of ${name}`, PACES, (value) => {
+    const pace = choice(`pace-${name}`, `Pace of ${name}`, PACES, (value) => {
       this.actions.tell(number, { kind: "slow", factor: Number(value) || 1 });
       this.actions.tell(number, { kind: "link", bitsPerSecond: value === "link" ? HOME : Infinity });
-      this.actions.changed();
+      this.actions.changed(`${name} ${CHANGED[value]}`);
     });
-    const behavior = choice(`What ${name} sends`, BEHAVIORS, (value) => {
+    const behavior = choice(`sends-${name}`, `What ${name} sends`, BEHAVIORS, (value) => {
       row.toggleAttribute("data-bad", value !== "honest");
       this.actions.tell(number, { kind: "behave", behavior: /** @type {any} */ (value) });
-      this.actions.changed();
+      this.actions.changed(`${name} sends ${BEHAVIORS[/** @type {keyof typeof BEHAVIORS} */ (value)]}`);
     });
     const unplug = make("button", { type: "button", class: "button button--small", "aria-label": `Unplug ${name}` }, "Unplug");
     unplug.addEventListener("click", () => {
@@ -87,12 +89,13 @@ export class Rows {
 }
 
 /**
+ * @param {string} name
  * @param {string} label
  * @param {Record<string, string>} options words by value
  * @param {(value: string) => void} act
  */
-function choice(label, options, act) {
-  const select = make("select", { "aria-label": label }, ...Object.entries(options).map(([value, words]) => make("option", { value }, words)));
+function choice(name, label, options, act) {
+  const select = make("select", { name, "aria-label": label }, ...Object.entries(options).map(([value, words]) => make("option", { value }, words)));
   select.addEventListener("change", () => act(select.value));
   return select;
 }

@@ -8,18 +8,28 @@ function mountIfHere() {
   if (!(root instanceof HTMLElement)) return;
   root.dataset.mounted = "";
   const start = /** @type {HTMLButtonElement} */ (root.querySelector("[data-start]"));
+  /** @type {Promise<import("./figure.js").Figure> | undefined} */
+  let begun;
   const begin = async () => {
     start.disabled = true;
     try {
       const { Figure } = await import("./figure.js");
-      await Figure.begin(root);
+      begun ??= Figure.begin(root);
+      await begun;
     } catch (error) {
+      begun = undefined;
       console.warn("Training could not begin.", error);
       /** @type {HTMLElement} */ (root.querySelector("[data-said]")).textContent = "The files did not load. Check your connection, then press Start again.";
     }
     start.disabled = false;
   };
-  start.addEventListener("click", () => void (root.dataset.begun === undefined && begin()));
+  start.addEventListener("click", () => void (begun ?? begin()));
+  for (const button of document.querySelectorAll("[data-try]")) {
+    button.addEventListener("click", async () => {
+      if (!begun) await begin();
+      (await begun)?.attempt(/** @type {HTMLElement} */ (button).dataset.try ?? "");
+    });
+  }
 }
 
 // Material's instant navigation replaces the content and emits each new document.

@@ -73,7 +73,7 @@ const answers = {
   },
   guessed({ losses, guess }) {
     const figure = new Guess(losses.length);
-    figure.begin();
+    figure.begin("B sends noise");
     return losses.map((loss) => figure.take(loss, guess)).at(-1);
   },
   wired({ vector, part, tensors, format }) {

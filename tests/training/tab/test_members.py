@@ -92,7 +92,7 @@ def test_a_home_carries_one_message_after_the_other_as_long_as_the_calculator_sa
 @pytest.mark.parametrize(
     ("slope", "guess", "words"),
     [
-        (-0.02, "falls", "the loss kept falling, as you guessed"),
+        (-0.02, "falls", "noise. In the 60 exchanges since then, the loss kept falling, as you"),
         (0.0, "falls", "the loss stalled. You guessed that it would have kept falling"),
         (0.02, "", "the loss rose."),
     ],
