@@ -90,6 +90,11 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse.add_argument(
         "--calm", action="store_true", help="without killing a volunteer and without a late joiner"
     )
+    rehearse.add_argument(
+        "--open",
+        action="store_true",
+        help="ask for no account, so that with local steps browsers' tabs can join",
+    )
     doctor = commands.add_parser("doctor", help="check whether this machine can join")
     doctor.add_argument(
         "run",
@@ -277,6 +282,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         recipe=options.recipe,
         folder=options.folder,
         incidents=not options.calm,
+        is_open=options.open,
     )
     return command.rehearse(chosen)
 

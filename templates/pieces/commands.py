@@ -15,6 +15,7 @@ JOIN: Final = f"{TOGETHER} join RUN --name Ada"
 JOIN_OPEN: Final = f"{TOGETHER} join RUN --name Ada --port 31337"
 REHEARSE: Final = f"{TOGETHER} rehearse"
 REHEARSE_SPARSE: Final = f"{TOGETHER} rehearse --recipe sparse"
+REHEARSE_OPEN: Final = f"{REHEARSE_SPARSE} --open"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class RehearsalOptions:
         recipe: what they train: a recipe's name, or a TOML file that describes one.
         folder: where everything goes; it must not hold another rehearsal.
         incidents: whether a volunteer is killed and another one joins late.
+        is_open: whether anybody may join without an account, and so a browser's tab, too.
     """
 
     minutes: float = 5.0
@@ -59,6 +60,7 @@ class RehearsalOptions:
     recipe: str = "rehearsal"
     folder: Path | None = None
     incidents: bool = True
+    is_open: bool = False
 
     def __post_init__(self) -> None:
         find_recipe(self.recipe)
@@ -119,7 +121,8 @@ class Rehearsal:
         ]
         monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
         monitor += ["--host", "127.0.0.1", "--port", str(port)]
-        monitor += ["--authority-folder", str(self.folder / "authority")]
+        if not self.options.is_open:
+            monitor += ["--authority-folder", str(self.folder / "authority")]
         self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
         self.authority = RehearsedAuthority(
             self.run_file, self.folder / "authority", free_port(), self._log("authority")
@@ -128,6 +131,11 @@ class Rehearsal:
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
         recipe, changes = recipes.describe(self.options.recipe)
+        access = {
+            "organisation": ORGANISATION,
+            "authority": self.authority.address,
+            "authority_key": self.authority.key,
+        }
         run = RunFile(
             name="rehearsal",
             recipe=recipe,
@@ -137,15 +145,14 @@ class Rehearsal:
             live=str(self.live.path),
             exchange=self.exchange,
             data=self.data,
-            organisation=ORGANISATION,
-            authority=self.authority.address,
-            authority_key=self.authority.key,
+            **({} if self.options.is_open else access),
         )
         atomic.write_bytes(self.run_file, run.to_toml().encode())
-        print("starting the authority and the monitor, in some seconds", flush=True)
-        self.authority.worker.start()
-        self.monitor.start()
-        self._await_start(self.authority.worker, "the authority")
+        print("starting the organizer's programs, in some seconds", flush=True)
+        for worker in (*self._authorities.values(), self.monitor):
+            worker.start()
+        for name, worker in self._authorities.items():
+            self._await_start(worker, name)
         told = self._await_start(self.monitor, "the monitor")
         run = replace(run, initial_peers=tuple(told["addresses"]))
         atomic.write_bytes(self.run_file, run.to_toml().encode())
@@ -212,12 +219,22 @@ class Rehearsal:
         print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
 
     def _invite(self) -> None:
-        """Tell how to take part from another terminal, as a guest with a made-up account."""
-        guest = self.authority.make_user("guest")
-        variables = " ".join(f"{name}={value}" for name, value in guest.items())
-        print(f"join from another terminal:  {variables} \\")
+        """Tell how to take part from another terminal, and where a browser's tab can."""
+        account = "".join(f"{name}={value} " for name, value in self._account("guest").items())
+        print(f"join from another terminal:  {account}\\")
         words = [_near(Path(sys.executable)), "-m", "training", "join", _near(self.run_file)]
         print(f"  {shlex.join(words)} --host 127.0.0.1", flush=True)
+        if (atomic.read_json(self.live.path / "run.json") or {}).get("tab"):
+            print(f"or from a browser's tab:     {self.exchange}/live/?run=rehearsal#live-train")
+
+    @property
+    def _authorities(self) -> dict[str, Worker]:
+        """None in an open run, which asks for no account."""
+        return {} if self.options.is_open else {"the authority": self.authority.worker}
+
+    def _account(self, name: str) -> dict[str, str]:
+        """The environment with which a volunteer joins."""
+        return {} if self.options.is_open else self.authority.make_user(name)
 
     def _look_on(self) -> None:
         deadline: float | None = None
@@ -261,14 +278,14 @@ class Rehearsal:
         command = [*program, "join", str(self.run_file), "--name", name, "--folder", str(folder)]
         command += ["--host", "127.0.0.1"]
         if name not in self._accounts:
-            self._accounts[name] = self.authority.make_user(name)
+            self._accounts[name] = self._account(name)
         account = self._accounts[name]
         self.volunteers[name] = Worker(command, folder, 1, self._log(name), account)
         self.volunteers[name].start()
 
     def _revive(self) -> None:
         """Start again whoever hangs in its start or has crashed."""
-        everybody = self.volunteers | {"the authority": self.authority.worker}
+        everybody = self.volunteers | self._authorities
         for name, worker in everybody.items():
             if worker.hangs or worker.exit_code not in (None, 0):
                 print(f"-- {name} did not start or ended unexpectedly: again", flush=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from calculator.units import format_bytes
+from templates.pieces.commands import REHEARSE_OPEN
 from training.run.recipes import TAB
 
 LESSON = Path(__file__).with_name("lesson.safetensors")
@@ -42,4 +43,5 @@ def context() -> dict[str, object]:
         "gradient_size": format_bytes(4 * lesson["parameters"]),
         "update_size": format_bytes(lesson["update_bytes"]),
         "local_steps": lesson["round"],
+        "rehearse": REHEARSE_OPEN,
     }

@@ -18,7 +18,7 @@ from training.model import checkpoint
 from training.model.build import build_model
 from training.rehearsal import command
 from training.rehearsal.command import Rehearsal, RehearsalOptions
-from training.run import supervisor
+from training.run import atomic, runfile, supervisor
 from training.run.live import ProgressLine
 from training.run.recipes import LANGUAGE, TINY
 from training.run.supervisor import COMMAND
@@ -104,6 +104,39 @@ def test_a_rehearsal_with_local_steps_has_its_monitor_as_the_host(tmp_path: Path
     rehearsal.authority.stop()
     parsed = make_parser().parse_args(rehearsal.monitor.command[len(COMMAND) :])
     assert rehearsal.exchange == f"http://127.0.0.1:{parsed.port}"
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_open: bool,
+) -> None:
+    options = RehearsalOptions(recipe="tiny-sparse", is_open=is_open)
+    rehearsal = Rehearsal(options, tmp_path, threading.Event())
+    awaited: list[str] = []
+
+    def await_start(_worker: supervisor.Worker, who: str) -> dict[str, list[str]]:
+        awaited.append(who)
+        tab = {"address": rehearsal.exchange} if is_open else None
+        atomic.write_json(rehearsal.live.path / "run.json", {"tab": tab})
+        return {"addresses": ["/p2p/peer"]}
+
+    monkeypatch.setattr(supervisor.Worker, "start", lambda _worker: None)
+    monkeypatch.setattr(rehearsal, "_await_start", await_start)
+    monkeypatch.setattr(rehearsal, "_look_on", lambda: None)
+    try:
+        rehearsal.run()
+    finally:
+        rehearsal.stop_all()
+    said = capsys.readouterr().out
+    run = runfile.load(str(rehearsal.run_file))
+    assert (run.authority == "") is is_open
+    assert awaited == (["the monitor"] if is_open else ["the authority", "the monitor"])
+    assert ("--authority-folder" in rehearsal.monitor.command) is not is_open
+    assert ("HF_TOKEN" in said) is not is_open
+    assert (f"browser's tab:     {rehearsal.exchange}/live/?run=rehearsal" in said) is is_open
 
 
 def test_a_rehearsed_language_model_continues_the_prompts(
