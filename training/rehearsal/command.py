@@ -131,11 +131,6 @@ class Rehearsal:
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
         recipe, changes = recipes.describe(self.options.recipe)
-        access = {
-            "organisation": ORGANISATION,
-            "authority": self.authority.address,
-            "authority_key": self.authority.key,
-        }
         run = RunFile(
             name="rehearsal",
             recipe=recipe,
@@ -145,8 +140,14 @@ class Rehearsal:
             live=str(self.live.path),
             exchange=self.exchange,
             data=self.data,
-            **({} if self.options.is_open else access),
         )
+        if not self.options.is_open:
+            run = replace(
+                run,
+                organisation=ORGANISATION,
+                authority=self.authority.address,
+                authority_key=self.authority.key,
+            )
         atomic.write_bytes(self.run_file, run.to_toml().encode())
         print("starting the organizer's programs, in some seconds", flush=True)
         for worker in (*self._authorities.values(), self.monitor):
