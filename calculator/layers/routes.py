@@ -7,6 +7,7 @@ shares are gathered. How many rows a GPU gets depends on the routing.
 Source: transformers (distributed/expert_parallel.py, AllToAllEP)
 """
 
+from functools import cache
 from typing import Final, NamedTuple
 
 from calculator.autograd import operations as op
@@ -28,6 +29,7 @@ TOKENS: Final = derived(
 ROWS: Final = size("rows_received")
 
 
+@cache  # one size for all layers, so that their tensors are known to be alike
 def own_experts(experts: Size) -> Size:
     """The number of experts on each GPU."""
     return derived("experts of a GPU", lambda count, gpus: count // gpus, experts, GPUS)
