@@ -41,9 +41,13 @@ class Muon(Rule):
         return item.elements * (1 if is_hidden(item) else 2)
 
     def update_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
-        """The temporaries of Muon or, when these are gone, of Adam."""
+        """The temporaries of Muon or, when these are gone, of Adam.
+
+        What a gradient scaler found out for Muon's step is still there in Adam's.
+        """
         hidden, others = split(tensors)
-        beside = ADAM.update_bytes(others, plan) if others else 0
+        found = round_block(4) if plan.gradient_scaler else 0
+        beside = ADAM.update_bytes(others, plan) + found if others else 0
         return max(iteration_bytes(hidden, plan.trained_bytes), beside)
 
     def exchanges(
