@@ -121,7 +121,7 @@ class M2M100(Bart):
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture, and whether layers are left out at random."""
+        """The architecture; it notes if training may skip layers (layerdrop)."""
         found = super().read(c, name)
         rates = [c.probability(f"{part}_layerdrop", 0.05) for part in ("encoder", "decoder")]
         drops = any(rates)

@@ -1,7 +1,7 @@
 // @ts-check
 /* The curve of the loss, drawn into the page's own plot. */
 
-const LIMITS = { highest: 5, width: 400, height: 200 }; // as templates/pages/train_in_this_tab/page.md.j2 draws it
+const LIMITS = { highest: 5, width: 400, height: 200 }; // as templates/pieces/tab.html.j2 draws it
 const MOST = 400; // points
 
 export class Curve {
