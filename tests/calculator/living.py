@@ -10,22 +10,12 @@ from calculator.parts import Part
 Living = Counter[tuple[Size, DType]]
 
 
-def living(ledger: Ledger) -> Living:
-    """Elements and number format of all that lives now, and how often."""
-    shapes = {number: shape for shape, number in ledger.sizes.items()}
-    counts: Living = Counter()
-    for event in ledger.events:
-        counts[shapes[abs(event)]] += 1 if event > 0 else -1
-    assert min(counts.values(), default=0) >= 0, "something died twice"
-    return +counts
-
-
-def living_as(ledger: Ledger, part: Part) -> Living:
-    """The same for what lives as one part."""
+def living(ledger: Ledger, part: Part | None = None) -> Living:
+    """Elements and number format of all that lives now, or as one part, and how often."""
     shapes = {number: shape for shape, number in ledger.sizes.items()}
     counts: Living = Counter()
     for _, of, event in part_events(ledger.events, ledger.parts, ledger.moves):
-        if of is part or of == part:
+        if part is None or of is part or of == part:
             counts[shapes[abs(event)]] += 1 if event > 0 else -1
     assert min(counts.values(), default=0) >= 0, "something died twice"
     return +counts

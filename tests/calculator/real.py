@@ -1,7 +1,9 @@
 """Transformers' own classes, on the meta device, where weights take no memory."""
 
 import importlib
+import json
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,12 @@ def oracle(test: Any) -> Any:
     ):
         test = mark(test)
     return test
+
+
+def small_config(name: str) -> dict[str, Any]:
+    """The config.json of a small model of ours."""
+    path = Path(__file__).parents[2] / "validation" / "configs" / f"{name}.json"
+    return json.loads(path.read_text("utf-8"))
 
 
 def libraries() -> tuple[Any, Any]:

@@ -97,10 +97,7 @@ def test_every_card_has_what_an_answer_needs() -> None:
     ],
 )
 def test_memory_capability_and_rates_are_those_of_the_documents(
-    name: str,
-    mebibytes: int,
-    capability: tuple[int, int] | None,
-    rates: tuple[float, ...],
+    name: str, mebibytes: int, capability: tuple[int, int] | None, rates: tuple[float, ...]
 ) -> None:
     card = CARDS[name]
     peaks = card.peaks

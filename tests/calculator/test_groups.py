@@ -10,7 +10,6 @@ def test_every_option_is_in_one_group() -> None:
 
 def test_help_shows_the_groups_and_the_names_of_other_libraries() -> None:
     parser = build_parser()._subparsers
-    assert parser is not None
     (commands,) = parser._group_actions
     text = commands.choices["estimate"].format_help()  # type: ignore[index]
     for group in GROUPS:

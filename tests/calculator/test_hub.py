@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,17 +15,33 @@ from calculator.__main__ import main
 from calculator.errors import InputError
 
 CONFIG = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 4}
+# status, text, and header by the name of a repository with one trouble, as the Hub's for such ones
+ANSWERS: dict[str, tuple[int, bytes, str]] = {
+    "small": (200, json.dumps(CONFIG).encode(), ""),
+    "missing": (401, b"", "RepoNotFound"),
+    "adapter": (404, b"", "EntryNotFound"),
+    "gated": (401, b"", "GatedRepo"),
+    "refused": (403, b"", ""),
+    "page": (200, b"<!doctype html><title>Sign in</title>", ""),
+    "bytes": (200, b"\xff\xfe\x00", ""),
+    "huge": (200, b" " * (hub.LARGEST + 10), ""),
+    "broken": (503, b"", ""),
+}
 ASKED: list[tuple[str, str | None]] = []
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Repositories with one trouble each; status and header as the Hub's for such ones."""
-
     def do_GET(self) -> None:
         ASKED.append((self.path, self.headers["Authorization"]))
         owner, name, *rest = self.path.strip("/").split("/")
         assert (owner, rest) == ("me", ["resolve", "main", "config.json"])
-        getattr(self, name)()
+        if name == "gated" and self.headers["Authorization"] == "Bearer hf_mine":
+            name = "small"
+        if name in ANSWERS:
+            status, body, code = ANSWERS[name]
+            self.send(status, body, X_Error_Code=code)
+        else:
+            getattr(self, name)()
 
     def send(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
@@ -33,36 +49,6 @@ class Hub(BaseHTTPRequestHandler):
             self.send_header(key.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body)
-
-    def small(self) -> None:
-        self.send(200, json.dumps(CONFIG).encode())
-
-    def missing(self) -> None:
-        self.send(401, X_Error_Code="RepoNotFound")
-
-    def adapter(self) -> None:
-        self.send(404, X_Error_Code="EntryNotFound")
-
-    def gated(self) -> None:
-        if self.headers["Authorization"] == "Bearer hf_mine":
-            self.small()
-        else:
-            self.send(401, X_Error_Code="GatedRepo")
-
-    def refused(self) -> None:
-        self.send(403)
-
-    def page(self) -> None:
-        self.send(200, b"<!doctype html><title>Sign in</title>")
-
-    def bytes(self) -> None:
-        self.send(200, b"\xff\xfe\x00")
-
-    def huge(self) -> None:
-        self.send(200, b" " * (hub.LARGEST + 10))
-
-    def broken(self) -> None:
-        self.send(503)
 
     def silent(self) -> None:
         time.sleep(0.5)
@@ -166,30 +152,18 @@ def test_each_trouble_has_its_own_words_and_nothing_is_kept(
     assert not [*tmp_path.rglob("*.json")]
 
 
-def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-
-
-def a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "file:///etc")
-
-
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("variable", "value", "words"),
     [
-        (no_server, "the Hub cannot be reached"),
-        (a_file, "must begin with https"),
-        (offline, "is not in the cache"),
+        ("HF_ENDPOINT", "http://127.0.0.1:1", "the Hub cannot be reached"),
+        ("HF_ENDPOINT", "file:///etc", "must begin with https"),
+        ("HF_HUB_OFFLINE", "1", "is not in the cache"),
     ],
 )
 def test_without_the_hub_the_way_out_is_named(
-    change: Callable[[pytest.MonkeyPatch], None], words: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(monkeypatch)
+    monkeypatch.setenv(variable, value)
     with pytest.raises(InputError, match=words):
         hub.read_hub_config("me/small")
 

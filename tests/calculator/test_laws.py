@@ -1,11 +1,9 @@
 """Refusals: whose they are, and the way out of each."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from calculator.__main__ import main
+from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
@@ -14,19 +12,12 @@ from calculator.plan import Plan
 from calculator.way_out import WayOutError, as_command, offering, way_out
 from tests.browser.visits import python_answers
 from tests.calculator.plans import options_of
+from tests.calculator.real import small_config
 from validation.configuration import Configuration
 from validation.drawn import drawn
 
-CONFIGS = Path("validation/configs")
-PACKED_SHARDS = {
-    "lora": 8,
-    "lora_targets": "all-linear",
-    "quantization": "nf4",
-    "precision": "half",
-    "gpus": 2,
-    "data_parallel": "fsdp",
-    "checkpointing": "none",
-}
+PACKED_SHARDS = "lora=8 lora_targets=all-linear quantization=nf4 precision=half gpus=2 "
+PACKED_SHARDS += "data_parallel=fsdp checkpointing=none"
 DRAWN = 40  # random plans, most of which break some rule
 
 
@@ -53,84 +44,69 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
 @pytest.mark.parametrize(
     ("options", "is_law", "out"),
     [
-        ("quantization=nf4", True, "try --lora 16"),
-        ("cpu_offload=True", True, "try --data-parallel fsdp --gpus 2"),
-        ("update_in_backward=True accumulation=4", True, "try --accumulation 1"),
-        ("tensor_parallel=3", True, "try --tensor-parallel 2"),
-        ("gpus=4 tensor_parallel=2", True, "try --data-parallel fsdp"),
-        ("context_parallel=4 sequence_length=1001", True, "try --sequence-length 1000"),
-        ("lora=8 freeze=embeddings", True, "try without --freeze"),
-        ("lora=8 lora_targets=nobody", None, "try --lora-targets q_proj,v_proj"),
-        ("gpus=4 data_parallel=fsdp optimizer=apollo", True, "try --optimizer adam"),
-        ("attention=flash precision=fp32", True, "try --attention sdpa"),
-        (
-            "pipeline_parallel=2 accumulation=2 gradient_scaler=True",
-            True,
-            "try --no-gradient-scaler",
-        ),
-        ("gpus=4 data_parallel=fsdp offload=optimizer", True, "try --offload none --cpu-offload"),
-        ("gpus=4 data_parallel=zero1 offload=optimizer", True, "try --data-parallel ddp-view"),
+        ("quantization=nf4", True, "--lora 16"),
+        ("cpu_offload=True", True, "--data-parallel fsdp --gpus 2"),
+        ("update_in_backward=True accumulation=4", True, "--accumulation 1"),
+        ("tensor_parallel=3", True, "--tensor-parallel 2"),
+        ("gpus=4 tensor_parallel=2", True, "--data-parallel fsdp"),
+        ("context_parallel=4 sequence_length=1001", True, "--sequence-length 1000"),
+        ("lora=8 freeze=embeddings", True, "without --freeze"),
+        ("lora=8 lora_targets=nobody", None, "--lora-targets q_proj,v_proj"),
+        ("gpus=4 data_parallel=fsdp optimizer=apollo", True, "--optimizer adam"),
+        ("attention=flash precision=fp32", True, "--attention sdpa"),
+        ("pipeline_parallel=2 accumulation=2 gradient_scaler=True", True, "--no-gradient-scaler"),
+        ("gpus=4 data_parallel=fsdp offload=optimizer", True, "--offload none --cpu-offload"),
+        ("gpus=4 data_parallel=zero1 offload=optimizer", True, "--data-parallel ddp-view"),
         (
             "tensor_parallel=2 lora=8 lora_targets=down_proj checkpointing=full",
             True,
-            "try --checkpointing none",
+            "--checkpointing none",
         ),
         (
             "tensor_parallel=2 sequence_parallel=True checkpointing=full activation_offload=pinned",
             True,
-            "try --activation-offload pageable",
+            "--activation-offload pageable",
         ),
     ],
 )
 def test_the_way_out_changes_what_a_reader_would(
     options: str, is_law: bool | None, out: str
 ) -> None:
-    from calculator.catalog import find_model
-
     model, plan = find_model("Qwen/Qwen3-0.6B"), Plan.parse(options_of(options))
     with pytest.raises(WayOutError) as caught, offering(model, plan):
         estimate(model, plan)
-    assert as_command(caught.value.changes) == out
+    assert as_command(caught.value.changes) == f"try {out}"
     cause = caught.value.__cause__
     assert (cause.is_law if isinstance(cause, RefusedError) else None) is is_law
     estimate(model, plan.but(**caught.value.changes))
 
 
+ALONE = {"hidden_size_per_layer_input": 0}
+
+
 @pytest.mark.parametrize(
     ("config", "values", "options", "rule"),
     [
-        ("gemma4_text", {}, {"pipeline_parallel": 2}, "inputs made of token ids"),
-        (
-            "gemma4_text",
-            {"hidden_size_per_layer_input": 0},
-            {"pipeline_parallel": 5},
-            "keys and values of another stage",
-        ),
+        ("gemma4_text", {}, "pipeline_parallel=2", "inputs made of token ids"),
+        ("gemma4_text", ALONE, "pipeline_parallel=5", "keys and values of another stage"),
         # those that store and those that reuse are in one stage
-        ("gemma4_text", {"hidden_size_per_layer_input": 0}, {"pipeline_parallel": 2}, ""),
-        ("gemma4_text-experts", {}, {"pipeline_parallel": 2}, ""),
-        (
-            "glm4_moe",
-            {},
-            {"expert_parallel": 2, "gpus": 4, "data_parallel": "fsdp"},
-            "a layer of all tokens stands beside them",
-        ),
-        ("mixtral", {}, {"expert_parallel": 5, "gpus": 10, "data_parallel": "fsdp"}, ""),
+        ("gemma4_text", ALONE, "pipeline_parallel=2", ""),
+        ("gemma4_text-experts", {}, "pipeline_parallel=2", ""),
+        ("glm4_moe", {}, "expert_parallel=2 gpus=4 data_parallel=fsdp", "all tokens stands beside"),
+        ("mixtral", {}, "expert_parallel=5 gpus=10 data_parallel=fsdp", ""),
         # the contact head's 18 weights are 9 bytes, its 12 are 6
         ("esm", {"num_hidden_layers": 3}, PACKED_SHARDS, "fill the 2 of each element"),
         ("esm", {"num_hidden_layers": 2}, PACKED_SHARDS, ""),
-        ("esm", {"num_hidden_layers": 2}, PACKED_SHARDS | {"precision": "fp32"}, "fill the 4"),
+        ("esm", {"num_hidden_layers": 2}, f"{PACKED_SHARDS} precision=fp32", "fill the 4"),
     ],
 )
 def test_what_a_class_cannot_do_apart_is_a_law(
-    config: str, values: dict[str, object], options: dict[str, object], rule: str
+    config: str, values: dict[str, object], options: str, rule: str
 ) -> None:
     # each was run on the counting GPU: PyTorch stopped where there is a rule
-    known = json.loads((CONFIGS / f"{config}.json").read_text())
-    model = from_config(known | values, config)
-    plan = Plan.parse(
-        {"sequence_length": 60, "accumulation": 5, "checkpointing": "operations", **options}
-    )
+    model = from_config(small_config(config) | values, config)
+    common = "sequence_length=60 accumulation=5 checkpointing=operations"
+    plan = Plan.parse(options_of(f"{common} {options}"))
     if not rule:
         estimate(model, plan)
         return

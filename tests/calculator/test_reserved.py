@@ -9,14 +9,7 @@ from calculator.allocator import OutOfMemoryError
 from calculator.catalog import MODELS, find_model
 from calculator.plan import DataParallel, Plan
 from calculator.planner.need import judged
-from calculator.reserved import (
-    MOST_LAYERS,
-    NO_WORKSPACES,
-    Program,
-    Reserved,
-    Workspaces,
-    reserved,
-)
+from calculator.reserved import MOST_LAYERS, NO_WORKSPACES, Program, Reserved, Workspaces, reserved
 from calculator.resolution import resolve
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples

@@ -43,11 +43,8 @@ def prepared(name: str, parameters: Mapping[str, object], folder: Path) -> Noteb
     `parameters` are assigned after the cell tagged `parameters`, the rest runs as it is committed.
     """
     notebook = read(name)
-    (place,) = [
-        index
-        for index, cell in enumerate(notebook.cells)
-        if "parameters" in cell.metadata.get("tags", [])
-    ]
+    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    (place,) = [index for index, tagged in enumerate(tags) if "parameters" in tagged]
     lines = [f"{key} = {value!r}" for key, value in parameters.items()]
     notebook.cells.insert(place + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     resources = {"metadata": {"path": str(folder)}}

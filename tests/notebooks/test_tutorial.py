@@ -16,16 +16,9 @@ from tests.notebooks.execution import code_of, execute, read
 from tools.console import ROOT
 
 NAME = "tutorial.ipynb"
-PARAMETERS = {
-    "SEQUENCE_LENGTH": 64,
-    "MICRO_BATCH": 2,
-    "ACCUMULATION": 2,
-    "STEPS": 30,
-    "WARMUP_STEPS": 3,
-    "LEARNING_RATE": 3e-3,
-    "VALIDATION_SEQUENCES": 8,
-    "RESULT": "result",
-}
+PARAMETERS = {"SEQUENCE_LENGTH": 64, "MICRO_BATCH": 2, "ACCUMULATION": 2, "STEPS": 30}
+PARAMETERS |= {"WARMUP_STEPS": 3, "LEARNING_RATE": 3e-3, "VALIDATION_SEQUENCES": 8}
+PARAMETERS |= {"RESULT": "result"}
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +48,8 @@ def test_the_loss_of_every_tenth_step_is_printed(printed: dict[str, str]) -> Non
 
 
 def test_the_prediction_is_the_calculators(printed: dict[str, str], folder: Path) -> None:
-    plan = Plan(
-        batch_size=2,
-        sequence_length=64,
-        precision="fp32",
-        optimizer_bits=8,
-        checkpointing="full",
-        accumulation=2,
-    )
+    options = {"batch_size": 2, "sequence_length": 64, "precision": "fp32", "accumulation": 2}
+    plan = Plan.parse({**options, "optimizer_bits": 8, "checkpointing": "full"})
     report = estimate(read_config(folder / "gpt2"), plan)
     lines = dict(line.split(maxsplit=1) for line in printed["memory"].splitlines())
     assert lines["predicted"] == format_bytes(report.gpu.total)

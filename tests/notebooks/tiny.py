@@ -60,13 +60,7 @@ def save_model(folder: Path, vocabulary: int = 320) -> None:
     tokenizer.train_from_iterator(texts(), trainer)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END).save_pretrained(folder)
     end = tokenizer.token_to_id(END)
-    config = GPT2Config(
-        vocab_size=tokenizer.get_vocab_size(),
-        n_positions=128,
-        n_embd=64,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=end,
-        eos_token_id=end,
-    )
+    shape = {"n_positions": 128, "n_embd": 64, "n_layer": 2, "n_head": 2}
+    ends = {"bos_token_id": end, "eos_token_id": end}
+    config = GPT2Config(vocab_size=tokenizer.get_vocab_size(), **shape, **ends)
     GPT2LMHeadModel(config).save_pretrained(folder)

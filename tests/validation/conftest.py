@@ -53,8 +53,6 @@ class Server:
 
     def exits(self, question: str) -> Any:
         """Exit statuses of forked processes, for what a line asks of them."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         return _answer(self.process.stdin, self.process.stdout, question)
 
     def end(self) -> None:

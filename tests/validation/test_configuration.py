@@ -36,11 +36,8 @@ def test_a_checkpoint_is_measured_with_its_own_values_however_its_name_is_typed(
 def test_layers_of_a_config_are_replaced_under_its_own_names_and_lists_are_cut(
     tmp_path: Path,
 ) -> None:
-    values = {
-        "model_type": "made-up",
-        "n_layer": 9,
-        "layer_types": ["full", "window"] * 4 + ["full"],
-    }
+    kinds = ["full", "window"] * 4 + ["full"]
+    values = {"model_type": "made-up", "n_layer": 9, "layer_types": kinds}
     path = tmp_path / "config.json"
     path.write_text(json.dumps(values))
     subject = find_subject(str(path), 3)

@@ -8,15 +8,7 @@ import pytest
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from validation.configuration import parse
-from validation.deepspeed_zero import (
-    PLANS,
-    Run,
-    counted,
-    held,
-    measure,
-    published,
-    read_runs,
-)
+from validation.deepspeed_zero import PLANS, Run, counted, held, measure, published, read_runs
 
 MEASURED = read_runs()
 DIVIDED = [(run, row) for run, row in MEASURED if not run.persistent]

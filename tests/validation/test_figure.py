@@ -31,7 +31,6 @@ def test_a_figure_has_a_point_for_each_comparison_and_a_name_for_each_family() -
 def test_an_exact_prediction_lies_on_the_diagonal() -> None:
     figure = ElementTree.fromstring(draw([made_up("gpt2-s", 0.0), made_up("gpt3-xl", 0.0)]))
     diagonal = figure.find(f"{SVG}line")
-    assert diagonal is not None
     for circle in figure.iter(f"{SVG}circle"):
         if circle.find(f"{SVG}title") is not None:
             along = float(circle.get("cx", "")) - float(diagonal.get("x1", ""))

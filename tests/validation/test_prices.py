@@ -6,12 +6,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import SelectiveCheckpointContext
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
+from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM
 
 from validation.results import PRODUCTS, kept_results
 
@@ -31,10 +26,7 @@ def operations(model: Any, checkpoints: dict[str, Any] | None) -> int:
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize(
-    ("kind", "config"),
-    [(LlamaForCausalLM, LLAMA), (BertForMaskedLM, BERT)],
-)
+@pytest.mark.parametrize(("kind", "config"), [(LlamaForCausalLM, LLAMA), (BertForMaskedLM, BERT)])
 def test_layers_but_their_costly_results_take_at_most_a_sixth_more_operations(
     kind: Any, config: Any
 ) -> None:

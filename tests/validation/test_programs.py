@@ -15,6 +15,8 @@ from calculator.hf_config import from_config
 from calculator.plan import Plan
 from calculator.program.origin import origin_at
 from calculator.program.write import write_program
+from tests.calculator.plans import options_of
+from tests.calculator.real import small_config
 
 pytestmark = pytest.mark.oracle
 
@@ -277,11 +279,8 @@ def launched(
     path = folder / "config.json"
     path.write_text(json.dumps(values))
     text = write_program(origin_at(str(path), values), plan)
-    without_a_gpu = {
-        '"cuda"': '"cpu"',
-        '"nccl"': '"gloo"',
-        "OffloadPolicy()": "OffloadPolicy(pin_memory=False)",
-    }
+    without_a_gpu = {'"cuda"': '"cpu"', '"nccl"': '"gloo"'}
+    without_a_gpu["OffloadPolicy()"] = "OffloadPolicy(pin_memory=False)"
     for gpu, cpu in {**without_a_gpu, **changes}.items():
         text = text.replace(gpu, cpu)
     (folder / "train.py").write_text(ALONE + before + text + (after or TOLD))
@@ -292,19 +291,15 @@ def launched(
 @pytest.mark.parametrize(
     ("options", "ending"),
     [
-        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel"),
-        (
-            {"gpus": 2, "data_parallel": "zero2", "precision": "mixed", "cpu_offload": True},
-            "FSDPLlamaForCausalLM",
-        ),
+        ("gpus=2 accumulation=2", "DistributedDataParallel"),
+        ("gpus=2 data_parallel=zero2 precision=mixed cpu_offload=true", "FSDPLlamaForCausalLM"),
     ],
 )
 def test_two_processes_train_together(
-    abreast: Abreast, tmp_path: Path, options: dict[str, Any], ending: str
+    abreast: Abreast, tmp_path: Path, options: str, ending: str
 ) -> None:
-    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
-    values |= {"num_hidden_layers": 2}
-    plan = Plan.parse({"sequence_length": 16, **options})
+    values = small_config("llama") | {"num_hidden_layers": 2}
+    plan = Plan.parse(options_of(f"sequence_length=16 {options}"))
     told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == [ending, ending]
     whole = estimate(from_config(values, "llama")).parameters
@@ -325,8 +320,7 @@ AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).save_pretra
 def test_two_processes_train_adapters_beside_packed_shards(
     abreast: Abreast, tmp_path: Path
 ) -> None:
-    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
-    values |= {"num_hidden_layers": 2}
+    values = small_config("llama") | {"num_hidden_layers": 2}
     (tmp_path / "config.json").write_text(json.dumps(values))
     (tmp_path / "make.py").write_text(MADE)
     abreast(tmp_path, 1, program=str(tmp_path / "make.py"))
@@ -343,8 +337,7 @@ def test_two_processes_train_adapters_beside_packed_shards(
 def test_two_processes_compute_each_layer_together(
     abreast: Abreast, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    values = json.loads(Path(f"{CONFIGS}/mistral.json").read_text())
-    values |= {"num_hidden_layers": 2}
+    values = small_config("mistral") | {"num_hidden_layers": 2}
     plan = Plan.parse({"sequence_length": 16, "tensor_parallel": 2, **options})
     told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == ["MistralForCausalLM"] * 2
@@ -356,8 +349,7 @@ def test_two_processes_compute_each_layer_together(
 
 
 def test_two_processes_divide_the_experts_of_each_layer(abreast: Abreast, tmp_path: Path) -> None:
-    values = json.loads(Path(f"{CONFIGS}/mixtral.json").read_text())
-    values |= {"num_hidden_layers": 2, "num_local_experts": 4}
+    values = small_config("mixtral") | {"num_hidden_layers": 2, "num_local_experts": 4}
     plan = Plan.parse({"sequence_length": 16, "expert_parallel": 2, "precision": "fp32"})
     told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == ["MixtralForCausalLM"] * 2
@@ -408,8 +400,8 @@ def test_two_processes_pass_micro_batches_through_their_layers(
 ) -> None:
     # each has the table of tied embeddings
     tied = schedule == "1f1b"
-    values = json.loads(Path(f"{CONFIGS}/qwen2.json").read_text())
-    values |= {"num_hidden_layers": 5, "max_window_layers": 2, "sliding_window": 8}
+    few = {"num_hidden_layers": 5, "max_window_layers": 2, "sliding_window": 8}
+    values = small_config("qwen2") | few
     split = {"pipeline_parallel": 2, "pipeline_schedule": schedule, "accumulation": 2}
     plan = Plan.parse({"sequence_length": 16, "tied_embeddings": tied, **split})
     told = launched(abreast, tmp_path, values, plan)
@@ -474,17 +466,10 @@ tell(min(alike).item(), len(batch["position_ids"][0]))
 def test_two_processes_that_divide_sequences_learn_what_one_learns_of_the_whole(
     abreast: Abreast, tmp_path: Path, rotation: str
 ) -> None:
-    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
-    values |= {"num_hidden_layers": 2, "num_key_value_heads": 6, "initializer_range": 0.2}
-    plan = Plan.parse(
-        {
-            "sequence_length": 256,
-            "optimizer": "sgd",
-            "context_rotation": rotation,
-            "gpus": 2,
-            "context_parallel": 2,
-        }
-    )
+    few = {"num_hidden_layers": 2, "num_key_value_heads": 6, "initializer_range": 0.2}
+    values = small_config("llama") | few
+    divided = f"gpus=2 context_parallel=2 context_rotation={rotation}"
+    plan = Plan.parse(options_of(f"sequence_length=256 optimizer=sgd {divided}"))
     in_32_bits = {'"cpu", torch.bfloat16': '"cpu", enabled=False', "lr=1e-4": "lr=0.1"}
     told = launched(abreast, tmp_path, values, plan, IN_TURNS, BESIDE_THE_WHOLE, in_32_bits)
     # of 255 labels one process has 128, the other 127, and both count as much

@@ -14,7 +14,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
-from calculator.plan import PipelineSchedule, Plan
+from calculator.plan import Plan
 from calculator.resolution import resolve
 from calculator.states import state_bytes
 from calculator.techniques.expert_parallel import with_most_rows
@@ -120,21 +120,7 @@ def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_o
 
 
 @pytest.mark.parametrize(
-    ("gpus", "way"),
-    [(2, "zero2 --accumulation 2"), (4, "fsdp --lora 4")],
-)
-def test_a_shard_alone_is_what_it_is_beside_others(
-    measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int, way: str
-) -> None:
-    # gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
-    words = f"{WORDS} --gpus {gpus} --data-parallel {way}"
-    alone = {0: kept(measure(words, "cpu"))}
-    assert_as_beside_others(abreast, words, tmp_path, gpus, alone, kept)
-
-
-@pytest.mark.parametrize(
-    ("model", "gpus"),
-    [("gpt2-s", 3), ("gpt2-s", 64), ("validation/configs/mixtral.json", 2)],
+    ("model", "gpus"), [("gpt2-s", 3), ("gpt2-s", 64), ("validation/configs/mixtral.json", 2)]
 )
 def test_zero_hands_each_rank_the_weights_that_torch_does(
     measure: Measure, model: str, gpus: int
@@ -144,44 +130,37 @@ def test_zero_hands_each_rank_the_weights_that_torch_does(
     assert ours == measure(f"call parts_by_torch {words}")
 
 
-@pytest.mark.parametrize("more", ["", " --sequence-parallel"])
-def test_a_share_of_layers_alone_is_what_it_is_beside_another(
-    measure: Measure, abreast: Abreast, tmp_path: Path, more: str
+MISTRAL = f"validation/configs/mistral.json --layers 2 {SHAPE}"
+EXPERTS = f"validation/configs/deepseek_v2.json --layers 3 {SHAPE} --expert-parallel 2"
+# gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
+APART: dict[str, tuple[str, int, tuple[int, ...], Holds]] = {
+    "a shard of two": (f"{WORDS} --gpus 2 --data-parallel zero2 --accumulation 2", 2, (0,), kept),
+    "a shard of four": (f"{WORDS} --gpus 4 --data-parallel fsdp --lora 4", 4, (0,), kept),
+    "a share of layers": (f"{MISTRAL} --tensor-parallel 2", 2, (0,), states),
+    "of tokens, too": (f"{MISTRAL} --tensor-parallel 2 --sequence-parallel", 2, (0,), states),
+    "a share of the experts": (EXPERTS, 2, (0, 1), states),
+    "a place on a mesh of shards": (
+        f"{MISTRAL} --tensor-parallel 2 --gpus 4 --data-parallel fsdp",
+        4,
+        (0, 3),
+        without_buffers,
+    ),
+    "a place on a mesh of stages": (
+        f"{MISTRAL} --tensor-parallel 2 --pipeline-parallel 2 --accumulation 2 --untied-embeddings",
+        4,
+        (0, 3),
+        without_buffers,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_part_alone_holds_what_it_holds_beside_others(
+    measure: Measure, abreast: Abreast, tmp_path: Path, name: str
 ) -> None:
-    words = (
-        "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
-        f"--attention eager --tensor-parallel 2{more}"
-    )
-    alone = {0: states(measure(words, "cpu"))}
-    assert_as_beside_others(abreast, words, tmp_path, 2, alone)
-
-
-MESHES = (
-    "--tensor-parallel 2 --gpus 4 --data-parallel fsdp",
-    "--tensor-parallel 2 --pipeline-parallel 2 --accumulation 2 --untied-embeddings",
-)
-
-
-@pytest.mark.parametrize("axes", MESHES)
-def test_a_place_on_a_mesh_alone_holds_what_it_holds_beside_three_others(
-    measure: Measure, abreast: Abreast, tmp_path: Path, axes: str
-) -> None:
-    words = f"validation/configs/mistral.json --layers 2 {SHAPE} {axes}"
-    alone = {
-        rank: without_buffers(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in (0, 3)
-    }
-    assert_as_beside_others(abreast, words, tmp_path, 4, alone, without_buffers)
-
-
-def test_a_share_of_the_experts_alone_is_what_it_is_beside_another(
-    measure: Measure, abreast: Abreast, tmp_path: Path
-) -> None:
-    words = (
-        "validation/configs/deepseek_v2.json --layers 3 --sequence-length 64 --precision fp32 "
-        "--attention eager --expert-parallel 2"
-    )
-    alone = dict.fromkeys(range(2), states(measure(words, "cpu")))
-    assert_as_beside_others(abreast, words, tmp_path, 2, alone)
+    words, processes, ranks, held = APART[name]
+    alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in ranks}
+    assert_as_beside_others(abreast, words, tmp_path, processes, alone, held)
 
 
 def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure) -> None:
@@ -195,27 +174,23 @@ def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure) -> 
     assert f"needs {format_bytes(most)} at its peak" in notes
 
 
-QWEN = "validation/configs/qwen2.json"
+QWEN, GRANITE = "validation/configs/qwen2.json", "validation/configs/granite.json"
 
 
 @pytest.mark.parametrize(
-    ("stages", "model", "way"),
+    ("model", "way"),
     [
-        (2, f"{QWEN} --tied-embeddings", "1f1b --accumulation 2 --checkpointing full"),
-        (2, f"{QWEN} --untied-embeddings", "interleaved --accumulation 4"),
-        (
-            2,
-            "validation/configs/granite.json --lora 4 --lora-targets all-linear",
-            "1f1b --accumulation 3",
-        ),
+        (f"{QWEN} --tied-embeddings", "1f1b --accumulation 2 --checkpointing full"),
+        (f"{QWEN} --untied-embeddings", "interleaved --accumulation 4"),
+        (f"{GRANITE} --lora 4 --lora-targets all-linear", "1f1b --accumulation 3"),
     ],
 )
 def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
-    measure: Measure, abreast: Abreast, tmp_path: Path, stages: int, model: str, way: str
+    measure: Measure, abreast: Abreast, tmp_path: Path, model: str, way: str
 ) -> None:
     words = (
         f"{model} --layers 5 --sequence-length 48 --precision fp32 --attention eager "
-        f"--pipeline-parallel {stages} --pipeline-schedule {way}"
+        f"--pipeline-parallel 2 --pipeline-schedule {way}"
     )
     # peft's first run in a process leaves a buffer behind
     counted = without_buffers if "--lora" in words else states
@@ -223,20 +198,16 @@ def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
     def held(row: dict[str, Any]) -> dict[str, float]:
         return counted(row) | {name: row[name] for name in ("inputs", "activations")}
 
-    alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in range(stages)}
-    assert_as_beside_others(abreast, words, tmp_path, stages, alone, held)
+    alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in range(2)}
+    assert_as_beside_others(abreast, words, tmp_path, 2, alone, held)
 
 
 def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) -> None:
     model = find_model("meta-llama/Llama-3.1-8B")
     for gpus, own, count, passes in measure("call interleaved_orders"):
-        plan = Plan(
-            sequence_length=8,
-            pipeline_parallel=gpus,
-            pipeline_schedule=PipelineSchedule.INTERLEAVED,
-            pipeline_stages=own,
-            accumulation=count,
-        )
+        stages = {"pipeline_parallel": gpus, "pipeline_stages": own}
+        stages |= {"pipeline_schedule": "interleaved", "accumulation": count}
+        plan = Plan.parse({"sequence_length": 8, **stages})
         if not passes:
             with pytest.raises(InputError, match=r"accumulation = .* equal rounds"):
                 resolve(model, plan)
@@ -245,26 +216,18 @@ def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) 
         assert [[[*each] for each in turns.passes] for turns in ours if turns] == passes
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        (2, "HuggingFaceTB/SmolLM2-135M"),
-        (3, "HuggingFaceTB/SmolLM2-135M --context-rotation alltoall"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "rotation"), [(2, ""), (3, "--context-rotation alltoall")])
 def test_of_gpus_that_divide_sequences_the_named_one_needs_the_most(
-    measure: Measure, parts: int, words: str
+    measure: Measure, parts: int, rotation: str
 ) -> None:
-    words += " --layers 2 --sequence-length 1008 --precision half --optimizer sgd"
+    words = f"HuggingFaceTB/SmolLM2-135M {rotation} --layers 2 --sequence-length 1008 "
+    words += "--precision half --optimizer sgd"
     words += f" --gpus {parts} --context-parallel {parts}"
     peaks = measure(f"call peaks_of_context {words}")
     assert peaks[place_of(parts)] == max(peaks) > min(peaks)
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["gpt2-s --layers 4", "validation/configs/olmo2.json"],
-)
+@pytest.mark.parametrize("model", ["gpt2-s --layers 4", "validation/configs/olmo2.json"])
 def test_stages_one_after_another_compute_what_the_model_does(measure: Measure, model: str) -> None:
     words = f"{model} --sequence-length 24 --precision fp32 --dropout 0 --pipeline-parallel 3"
     assert measure(f"call in_stages {words} --accumulation 3") < 1e-5

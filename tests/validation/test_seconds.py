@@ -13,6 +13,15 @@ from validation.seconds import bounds, by_source, error, fit, in_order, timed, t
 # the median error, and shares of rows within 25 %, and of pairs in order
 MEDIAN, NEAR, ORDERED = 0.125, 0.9, 0.95
 
+
+def check(rows: list[seconds.Timed], constants: Efficiencies, source: str) -> None:
+    """Most steps are near what the clock says, and pairs of them in its order."""
+    errors = [abs(error(row, constants)) for row in rows]
+    assert median(errors) <= MEDIAN, source
+    assert sum(off <= 0.25 for off in errors) >= NEAR * len(rows), source
+    assert in_order(rows, constants) >= ORDERED, source
+
+
 left_out = cache(lambda: [*seconds.left_out()])
 
 
@@ -42,10 +51,7 @@ def test_the_law_describes_every_source() -> None:
 
 def test_a_source_left_out_is_predicted() -> None:
     for source, own, fitted in left_out():
-        errors = [abs(error(row, fitted)) for row in own]
-        assert median(errors) <= MEDIAN, source
-        assert sum(error <= 0.25 for error in errors) >= NEAR * len(own), source
-        assert in_order(own, fitted) >= ORDERED, source
+        check(own, fitted, source)
 
 
 def test_steps_of_up_to_512_gpus_are_predicted_by_constants_of_at_most_8() -> None:
@@ -53,10 +59,7 @@ def test_steps_of_up_to_512_gpus_are_predicted_by_constants_of_at_most_8() -> No
     counted = by_source(row for row in tried() if not row.differs)
     assert sum(map(len, counted.values())) == 67 + 8 + 1 + 1
     for source, rows in counted.items():
-        errors = [abs(error(row, FITTED)) for row in rows]
-        assert median(errors) <= MEDIAN, source
-        assert sum(off <= 0.25 for off in errors) >= NEAR * len(rows), source
-        assert in_order(rows, FITTED) >= ORDERED, source
+        check(rows, FITTED, source)
 
 
 def test_a_pipelines_steps_take_as_much_longer_as_measured_for_fewer_micro_batches() -> None:

@@ -20,7 +20,7 @@ from calculator.autograd.sizes import (
 )
 from calculator.autograd.tape import Tape
 from calculator.parts import Part
-from tests.calculator.living import living_as
+from tests.calculator.living import living
 
 B, S, D, F = (size(name) for name in ("batch", "sequence", "d", "f"))
 ROWS: Shape = (B, S)
@@ -74,7 +74,7 @@ def test_an_operation_keeps_what_its_derivative_needs(name: str) -> None:
     x = made(t)
     y = operation(x)
     del x
-    assert living_as(t.ledger, Part.ACTIVATIONS) == kept
+    assert living(t.ledger, Part.ACTIVATIONS) == kept
     del y
 
 
@@ -86,33 +86,25 @@ def matrix(t: Tape, *numbers: int) -> Weight:
     return weight(t, *map(constant, numbers))
 
 
+def factors(t: Tape) -> tuple[Tensor, Tensor]:
+    return of(t, 2, 3, 5), of(t, 2, 5, 7)
+
+
+def heads(t: Tape) -> tuple[Tensor, Tensor, Tensor]:
+    return of(t, 2, 3, 5, 7), of(t, 2, 3, 11, 7), of(t, 2, 3, 11, 7)
+
+
 # torch/utils/flop_counter.py: a product of (b, m, k) and (b, k, n) has 2 b m k n FLOPs, attention's
 # two have 4 b h q k d
+PLAIN, ATTENTION = 2 * 2 * 3 * 5 * 7, 4 * 2 * 3 * 5 * 11 * 7
 PRODUCTS: dict[str, tuple[Callable[[Tape], Tensor], int]] = {
-    "linear": (lambda t: op.linear(of(t, 2, 3, 5), matrix(t, 7, 5)), 2 * 2 * 3 * 5 * 7),
-    "conv1d": (
-        lambda t: op.conv1d(of(t, 2, 3, 5), matrix(t, 5, 7), matrix(t, 7)),
-        2 * 2 * 3 * 5 * 7,
-    ),
-    "matmul": (lambda t: op.matmul(of(t, 2, 3, 5), of(t, 2, 5, 7)), 2 * 2 * 3 * 5 * 7),
-    "baddbmm": (
-        lambda t: op.biased_matmul(of(t, 2, 3, 7), of(t, 2, 3, 5), of(t, 2, 5, 7)),
-        2 * 2 * 3 * 5 * 7,
-    ),
-    "folded": (
-        lambda t: op.folded(matrix(t, 2, 3, 7), of(t, 2, 3, 5), of(t, 2, 5, 7), constant(1)),
-        2 * 2 * 3 * 5 * 7,
-    ),
-    "flash attention": (
-        lambda t: op.flash_attention(of(t, 2, 3, 5, 7), of(t, 2, 3, 11, 7), of(t, 2, 3, 11, 7)),
-        4 * 2 * 3 * 5 * 11 * 7,
-    ),
-    "efficient attention": (
-        lambda t: op.efficient_attention(
-            of(t, 2, 3, 5, 7), of(t, 2, 3, 11, 7), of(t, 2, 3, 11, 7), constant(32)
-        ),
-        4 * 2 * 3 * 5 * 11 * 7,
-    ),
+    "linear": (lambda t: op.linear(of(t, 2, 3, 5), matrix(t, 7, 5)), PLAIN),
+    "conv1d": (lambda t: op.conv1d(of(t, 2, 3, 5), matrix(t, 5, 7), matrix(t, 7)), PLAIN),
+    "matmul": (lambda t: op.matmul(*factors(t)), PLAIN),
+    "baddbmm": (lambda t: op.biased_matmul(of(t, 2, 3, 7), *factors(t)), PLAIN),
+    "folded": (lambda t: op.folded(matrix(t, 2, 3, 7), *factors(t), constant(1)), PLAIN),
+    "flash attention": (lambda t: op.flash_attention(*heads(t)), ATTENTION),
+    "efficient attention": (lambda t: op.efficient_attention(*heads(t), constant(32)), ATTENTION),
 }
 
 

@@ -45,10 +45,8 @@ def test_an_option_means_what_its_key_means_in_a_file(
 
 
 def test_adapters_of_our_own_option_decide_what_others_mean() -> None:
-    assert understood(["--load_in_4bit", "--bf16"], {"lora": "16"}).options == {
-        **AMP,
-        "quantization": "nf4",
-    }
+    run = understood(["--load_in_4bit", "--bf16"], {"lora": "16"})
+    assert run.options == {**AMP, "quantization": "nf4"}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +96,7 @@ def test_a_file_of_deepspeed_is_read_beside_the_options(
     said = capsys.readouterr()
     stage, kernels = said.err.splitlines()
     assert stage.startswith(f"note: {path}: zero_optimization.stage is counted as PyTorch's")
-    assert (
-        kernels
-        == "note: --use_liger_kernel Liger's kernels keep fewer results than what is counted"
-    )
+    assert kernels.startswith("note: --use_liger_kernel Liger's kernels keep fewer results")
     plain = "estimate gpt2-s --data-parallel fsdp --gpus 4 --precision mixed --format bf16"
     assert main(plain.split()) == 0
     assert capsys.readouterr().out == said.out

@@ -9,17 +9,11 @@ from calculator.doors.shell import read_command
     ("text", "found"),
     [
         ("torchrun --nnodes 2 --nproc-per-node 8 train.py --bf16", ("16", None)),
-        (
-            "deepspeed --num_gpus=8 --master_port 1 train.py --bf16 --deepspeed z.json",
-            ("8", "z.json"),
-        ),
+        ("deepspeed --num_gpus=8 --master_port 1 t.py --bf16 --deepspeed z.json", ("8", "z.json")),
         ("accelerate launch --config_file a.yaml --num_processes 4 t.py --bf16", ("4", "a.yaml")),
         ("python -m torch.distributed.run --nproc_per_node 2 -m train --bf16", ("2", None)),
         ("export N=4\nNPROC_PER_NODE=$N swift sft --bf16 | tee log", ("4", None)),
-        (
-            "N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N t.py --bf16",
-            ("(computed)", None),
-        ),
+        ("N=$(nvidia-smi | wc -l)\ntorchrun --nproc_per_node $N t.py --bf16", ("(computed)", None)),
         ("python train.py --bf16 > log 2>&1", (None, None)),
     ],
 )

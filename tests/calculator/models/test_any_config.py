@@ -57,6 +57,7 @@ def keys_of(kind: str) -> list[str]:
 
 
 def check_message(error: InputError) -> None:
+    """One line of bounded length."""
     assert str(error).isprintable()
     assert len(str(error)) < 1200
 

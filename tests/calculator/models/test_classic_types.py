@@ -1,9 +1,5 @@
 """Types whose configurations stand in `validation/configs`: read, refused, and built in time."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from calculator.autograd.mode import Mode
@@ -17,12 +13,7 @@ from calculator.peaks.prepare import numbers_of
 from calculator.plan import Plan, Precision
 from calculator.resolution import resolve
 from tests.calculator.plans import attention_kernels
-
-FOLDER = Path(__file__).parents[3] / "validation/configs"
-TYPES = ("bart", "falcon", "falcon-grouped", "m2m_100", "mbart", "modernbert", "vit", "whisper")
-CONFIGS: dict[str, dict[str, Any]] = {
-    name: json.loads((FOLDER / f"{name}.json").read_text()) for name in TYPES
-}
+from tests.calculator.real import small_config
 
 
 @pytest.mark.parametrize(
@@ -44,13 +35,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 def test_the_kernels_are_those_that_take_the_masks_of_the_class(
     kind: str, length: int, precision: str, refused: set[str]
 ) -> None:
-    model = from_config(CONFIGS[kind], "here")
+    model = from_config(small_config(kind), "here")
     every = {"eager", "sdpa", "flash", "efficient", "math"}
     assert {*map(str, attention_kernels(model, Precision(precision), length))} == every - refused
 
 
 def test_a_model_that_may_leave_layers_out_is_counted_with_all_and_says_so() -> None:
-    config = CONFIGS["m2m_100"]
+    config = small_config("m2m_100")
     every, some = (from_config({**config, "encoder_layerdrop": p}, "x") for p in (0, 0.1))
     assert count_parameters(every, resolve(every, Plan())) == count_parameters(
         some, resolve(some, Plan())
@@ -59,15 +50,17 @@ def test_a_model_that_may_leave_layers_out_is_counted_with_all_and_says_so() -> 
 
 
 def test_a_whole_number_is_a_fraction_but_no_flag() -> None:
-    from_config({**CONFIGS["bart"], "encoder_layerdrop": 0}, "x")
+    bart = small_config("bart")
+    from_config({**bart, "encoder_layerdrop": 0}, "x")
     for key, value in (("encoder_layerdrop", False), ("is_decoder", 0)):
         with pytest.raises(InputError, match=key):
-            from_config({**CONFIGS["bart"], key: value}, "x")
+            from_config({**bart, key: value}, "x")
 
 
 def test_the_function_between_two_products_is_the_configs() -> None:
+    mbart = small_config("mbart")
     peaks = {
-        name: estimate(from_config({**CONFIGS["mbart"], "activation_function": name}, "x"), Plan())
+        name: estimate(from_config({**mbart, "activation_function": name}, "x"), Plan())
         for name in ("gelu", "relu")
     }
     # relu keeps its result, which the next product keeps too

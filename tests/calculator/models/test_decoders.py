@@ -18,13 +18,8 @@ from calculator.resolution import resolve
 from tests.calculator.plans import attention_kernels
 from tests.calculator.real import elements, libraries, oracle
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 96,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "intermediate_size": 200,
-    "num_hidden_layers": 8,
-}
+SMALL: dict[str, Any] = {"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2}
+SMALL |= {"intermediate_size": 200, "num_hidden_layers": 8}
 
 
 def kernels(length: int, **config: Any) -> set[str]:
@@ -69,13 +64,32 @@ def larger(kind: str, inner: str, top: dict[str, object]) -> dict[str, object]:
     return {"model_type": kind, **top, "text_config": {"model_type": inner, **SMALL}}
 
 
-@pytest.mark.parametrize(("kind", "inner", "top"), LARGER)
-def test_of_a_model_of_pictures_and_text_the_text_model_is_counted(
-    kind: str, inner: str, top: dict[str, object]
+PICTURES = "What it has for pictures is not counted"
+# with keys of published config.json files: around a text model, or beside its keys
+MANY_PLACES = {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}}
+QWEN_25 = {"vision_start_token_id": 5, "vision_config": {"depth": 32}}
+QWEN_25 |= {"rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
+QWEN_3 = {"model_type": "qwen3_vl_text", **SMALL, **MANY_PLACES}
+SEEING = [
+    (larger("llava", "llama", {"image_token_index": 5}), "llama", PICTURES),
+    (larger("mistral3", "mistral", {"vision_config": {}}), "mistral", PICTURES),
+    (larger("internvl", "qwen2", {"vision_config": {}}), "qwen2", PICTURES),
+    ({"model_type": "qwen3_vl", "text_config": QWEN_3}, "qwen3", PICTURES),
+    ({"model_type": "qwen2_5_vl", **SMALL, **QWEN_25}, "qwen2", PICTURES),
+]
+SEEING += [
+    (larger(kind, inner, top), inner, f"is of {kind}; counted is its text model alone")
+    for kind, inner, top in LARGER
+]
+
+
+@pytest.mark.parametrize(("config", "inner", "note"), SEEING)
+def test_of_a_model_of_pictures_and_text_the_text_model_is_counted_and_a_note_says_so(
+    config: dict[str, object], inner: str, note: str
 ) -> None:
-    model = from_config(larger(kind, inner, top), "m")
+    model = from_config(config, "m")
     alone = from_config({"model_type": inner, **SMALL}, "m")
-    assert f"The configuration is of {kind}; counted is its text model alone" in model.note
+    assert note in model.note
     assert replace(model, note=alone.note) == alone
 
 
@@ -96,48 +110,12 @@ def test_the_class_of_the_text_model_reads_the_same_of_a_larger_models_configura
     assert plan.tied_embeddings == real.config.tie_word_embeddings
 
 
-# keys of published config.json files: around a text model, or beside its keys
-PICTURES = {
-    "llava": {"text_config": {"model_type": "llama", **SMALL}, "image_token_index": 5},
-    "mistral3": {"text_config": {"model_type": "mistral", **SMALL}, "vision_config": {}},
-    "internvl": {"text_config": {"model_type": "qwen2", **SMALL}, "vision_config": {}},
-    "qwen3_vl": {
-        "text_config": {
-            "model_type": "qwen3_vl_text",
-            **SMALL,
-            "rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]},
-        }
-    },
-    "qwen2_5_vl": {
-        **SMALL,
-        "vision_start_token_id": 5,
-        "vision_config": {"depth": 32},
-        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
-    },
-}
-ALONE = {"llava": "llama", "mistral3": "mistral", "internvl": "qwen2", "qwen3_vl": "qwen3"}
-
-
-@pytest.mark.parametrize("kind", PICTURES)
-def test_of_a_model_that_sees_pictures_the_text_model_is_counted_and_a_note_says_so(
-    kind: str,
-) -> None:
-    model = from_config({"model_type": kind, **PICTURES[kind]}, "m")
-    alone = from_config({"model_type": ALONE.get(kind, "qwen2"), **SMALL}, "m")
-    assert replace(model, note=alone.note) == alone
-    assert "What it has for pictures is not counted" in model.note
-
-
 @pytest.mark.parametrize(
     ("packed", "words"),
     [
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "LoRA and quantization nf4."),
         (
-            {
-                "load_in_4bit": True,
-                "bnb_4bit_quant_type": "fp4",
-                "bnb_4bit_use_double_quant": True,
-            },
+            {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4", "bnb_4bit_use_double_quant": True},
             "LoRA and quantization fp4-double.",
         ),
         ({"quant_method": "mxfp4"}, "by mxfp4; training unpacks them to 16 bits"),

@@ -1,7 +1,5 @@
 """Types with experts: what they read, refuse and count."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +10,7 @@ from calculator.models.sparse import DENSE, SPARSE
 from calculator.parameters import count_active
 from calculator.plan import Plan
 from calculator.resolution import resolve
-
-FOLDER = Path(__file__).parents[3] / "validation/configs"
-TYPES = ("mixtral", "qwen3_moe", "glm4_moe", "gpt_oss", "deepseek_v2", "deepseek_v3")
-CONFIGS: dict[str, dict[str, Any]] = {
-    name: json.loads((FOLDER / f"{name}.json").read_text()) for name in TYPES
-}
+from tests.calculator.real import small_config
 
 
 @pytest.mark.parametrize(
@@ -33,7 +26,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 def test_dense_layers_stand_where_the_configuration_says(
     kind: str, config: dict[str, Any], pattern: tuple[str, ...]
 ) -> None:
-    assert from_config({**CONFIGS[kind], **config}, "x").pattern == pattern
+    assert from_config({**small_config(kind), **config}, "x").pattern == pattern
 
 
 # parameters that a token meets, as the models' makers print them, in billions: Mixtral of Experts

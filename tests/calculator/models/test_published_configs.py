@@ -6,13 +6,8 @@ import pytest
 
 from calculator.hf_config import from_config
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 128,
-    "num_attention_heads": 4,
-    "num_hidden_layers": 4,
-    "intermediate_size": 256,
-    "vocab_size": 1000,
-}
+SMALL: dict[str, Any] = {"hidden_size": 128, "num_attention_heads": 4, "num_hidden_layers": 4}
+SMALL |= {"intermediate_size": 256, "vocab_size": 1000}
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 64, "n_routed_experts": 8}
 # what each type cannot do without
 NEEDED: dict[str, dict[str, Any]] = {
@@ -26,22 +21,14 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 # recalled from the files beside these weights: DeepSeek-V3 and V2-Lite, GLM-4.5-Air,
 # Phi-4-mini-instruct, falcon-7b, Qwen2.5-0.5B, SmolLM2-135M
+DEEPSEEK = {"aux_loss_alpha": 0.001, "ep_size": 1, "moe_layer_freq": 1, "seq_aux": True}
+THIRD = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "num_nextn_predict_layers": 1}
+PHI = {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False, "mlp_bias": False}
 BESIDE_WEIGHTS: list[tuple[str, dict[str, Any]]] = [
-    (
-        "deepseek_v3",
-        {"aux_loss_alpha": 0.001, "ep_size": 1, "moe_layer_freq": 1, "scoring_func": "sigmoid"}
-        | {"seq_aux": True, "topk_method": "noaux_tc", "num_nextn_predict_layers": 1},
-    ),
-    (
-        "deepseek_v2",
-        {"aux_loss_alpha": 0.001, "ep_size": 1, "moe_layer_freq": 1, "scoring_func": "softmax"}
-        | {"seq_aux": True, "topk_method": "greedy"},
-    ),
+    ("deepseek_v3", {**DEEPSEEK, **THIRD}),
+    ("deepseek_v2", {**DEEPSEEK, "scoring_func": "softmax", "topk_method": "greedy"}),
     ("glm4_moe", {"routed_scaling_factor": 1.0, "num_nextn_predict_layers": 1}),
-    (
-        "phi3",
-        {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False, "mlp_bias": False},
-    ),
+    ("phi3", PHI),
     ("opt", {"activation_dropout": 0.0}),
     ("falcon", {"apply_residual_connection_post_layernorm": False}),
     ("qwen2", {"use_mrope": False, "use_sliding_window": False, "max_window_layers": 0}),
@@ -49,16 +36,9 @@ BESIDE_WEIGHTS: list[tuple[str, dict[str, Any]]] = [
     ("llama", {"unsloth_fixed": True, "unsloth_version": "2025.1.5"}),
 ]
 # written in full inside composite configurations by transformers 4
-OF_EVERY_CLASS = {
-    "add_cross_attention": False,
-    "cross_attention_hidden_size": None,
-    "is_decoder": False,
-    "pruned_heads": {},
-    "tf_legacy_loss": False,
-    "tie_encoder_decoder": False,
-    "torchscript": False,
-    "use_bfloat16": False,
-}
+FLAGS = ("add_cross_attention", "is_decoder", "tf_legacy_loss", "tie_encoder_decoder")
+OF_EVERY_CLASS = dict.fromkeys((*FLAGS, "torchscript", "use_bfloat16"), False)
+OF_EVERY_CLASS |= {"cross_attention_hidden_size": None, "pruned_heads": {}}
 
 
 def values(kind: str, **more: Any) -> dict[str, Any]:

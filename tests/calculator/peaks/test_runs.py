@@ -22,15 +22,7 @@ SHAPES = st.tuples(st.integers(2, 80), st.integers(1, 80), st.booleans()).map(
 
 @given(SHAPES)
 @examples(200)
-def test_runs_and_what_is_left_out_make_up_the_stack(shape: tuple[int, int, bool]) -> None:
-    runs, left_out = layer_runs(*shape)
-    assert sum(len(run.slots) for run in runs) + sum(left_out) == shape[0]
-    assert len(runs) == len(left_out)
-
-
-@given(SHAPES)
-@examples(200)
-def test_layers_of_a_run_all_make_or_all_share_copies_and_gradients(
+def test_runs_make_up_the_stack_and_layers_of_one_all_make_or_all_share_copies_and_gradients(
     shape: tuple[int, int, bool],
 ) -> None:
     runs, left_out = layer_runs(*shape)
@@ -40,3 +32,4 @@ def test_layers_of_a_run_all_make_or_all_share_copies_and_gradients(
         length = len(run.slots) + more
         assert len(set(uses[place : place + length])) == 1
         place += length
+    assert place == shape[0]

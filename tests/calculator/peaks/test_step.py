@@ -7,13 +7,7 @@ from calculator.catalog import find_model
 from calculator.estimate import totals, totals_within
 from calculator.peaks.prepare import prepare
 from calculator.peaks.step import begin, finish
-from calculator.peaks.trace import (
-    _after_forward,
-    _known,
-    bytes_after_forward,
-    record,
-    tentatively,
-)
+from calculator.peaks.trace import _after_forward, _known, bytes_after_forward, record, tentatively
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from tests.calculator.living import living

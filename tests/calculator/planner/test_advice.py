@@ -57,11 +57,9 @@ def what_fits_at_most_is_known(advice: Advice, case: Case, gpu: Gpu) -> None:
 
 def test_a_batch_or_a_length_that_is_too_large_gets_the_largest_that_fits() -> None:
     batch, *others = advice_for("bert-base", "t4", batch_size="64").ways
-    assert batch.plan
     assert batch.words == f"Use a micro-batch of {batch.plan.batch_size}"
     assert batch.plan.batch_size == advice_for("bert-base", "t4").ways[0].plan.batch_size  # type: ignore[union-attr]
     (length,) = [way for way in others if way.details.startswith("The longest that fit")]
-    assert length.plan
     assert 128 <= length.plan.sequence_length < 512
 
 
@@ -78,15 +76,12 @@ def test_a_model_at_its_longest_gets_gpus_and_a_length_at_which_people_train() -
     adapters, in_ram, whole = (one for one in advice.ways if "FSDP" in one.words)
     assert whole.words.endswith("with FSDP, checkpointing and 2,048 tokens")
     # 70.6 billion parameters: 16 bytes each in shards, so no fewer than 70.6 * 16 / 85.9 GPUs
-    assert whole.plan
     assert whole.plan.gpus >= 16
     # frozen, 2 bytes each
-    assert adapters.plan
     assert 2 <= adapters.plan.gpus <= 4
     assert adapters.plan.lora
     assert adapters.details.endswith("Trains adapters only.")
     # 16 bytes for each weight, in pinned RAM, where weights and gradients take powers of two
-    assert in_ram.plan
     assert in_ram.plan.cpu_offload
     assert in_ram.plan.gpus < whole.plan.gpus
     ram = estimate(find_model("meta-llama/Llama-3.1-70B"), in_ram.plan).ram.total
@@ -122,7 +117,6 @@ def test_a_step_divided_by_layers_gets_shards_on_several_gpus_too() -> None:
     plan = Plan.parse({"tensor_parallel": 4, "sequence_length": 2048})
     *_, advice = advise_in_steps(find_model("meta-llama/Llama-3.1-8B"), plan, find_gpu("rtx-4090"))
     (way, *_) = [one for one in advice.ways if "FSDP" in one.words]
-    assert way.plan
     assert (way.plan.tensor_parallel, way.plan.is_sharded) == (1, True)
 
 
@@ -133,7 +127,6 @@ def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gp
     assert adapters == list(advice.ways[: len(adapters)])
     assert adapters
     for way in adapters:
-        assert way.plan
         assert way.plan.sequence_length == 2048
         assert way.plan.checkpointing in ("full", "operations")
     in_ram, together, *_ = advice.ways[len(adapters) :]

@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
-from calculator.planner.compute import (
-    Crowd,
-    daily_failure_rate,
-    failure_odds,
-    run_cost,
-)
+from calculator.planner.compute import Crowd, daily_failure_rate, failure_odds, run_cost
 
 
 def test_hours_of_a_crowd_add_up_to_the_work() -> None:

@@ -219,7 +219,6 @@ def test_a_forward_pass_made_twice_takes_at_most_a_third_more_time() -> None:
     (one,) = [
         one for one in found if one.plan.checkpointing == "full" and one.plan.checkpoint_every == 1
     ]
-    assert one.time is not None
     assert 0.6 * 358 / 494 / 3 < one.time < 358 / 494 / 3 + 0.02
     assert one.price == f"+{one.time:.0%} time. Computes the forward pass twice."
 
@@ -229,36 +228,31 @@ def sequences_of(plan: Plan) -> int:
     return plan.batch_size * plan.accumulation * plan.gpus // plan.context_parallel
 
 
+LLAMA = "meta-llama/Llama-3.1-8B"
+
+
 @pytest.mark.parametrize(
     ("model", "options", "words"),
     [
+        # 16 bytes for each of 8.03 billion weights: on 8, 15 GiB
+        (LLAMA, "gpus=8 data_parallel=fsdp precision=mixed sequence_length=16384", "context"),
+        # 46.7 billion weights, 45.1 of them of experts
         (
-            "meta-llama/Llama-3.1-8B",  # 16 bytes for each of 8.03 billion weights: on 8, 15 GiB
-            "gpus=8 data_parallel=fsdp precision=mixed sequence_length=16384",
-            "Divide each sequence among 8 GPUs (context parallel)",
-        ),
-        (
-            "mistralai/Mixtral-8x7B-v0.1",  # 46.7 billion weights, 45.1 of them of experts
+            "mistralai/Mixtral-8x7B-v0.1",
             "gpus=8 optimizer=sgd precision=half sequence_length=1024",
-            "Divide the experts of each layer among the 8 GPUs (expert parallel)",
+            "expert",
         ),
-        (
-            "meta-llama/Llama-3.1-8B",
-            "gpus=4 precision=half sequence_length=1024",
-            "Divide each layer among the 4 GPUs (tensor parallel)",
-        ),
-        (
-            "openai-community/gpt2-large",
-            "gpus=4 sequence_length=512",
-            "Divide the optimizer's states among the 4 GPUs (ZeRO 1)",
-        ),
+        (LLAMA, "gpus=4 precision=half sequence_length=1024", "tensor"),
+        ("openai-community/gpt2-large", "gpus=4 sequence_length=512", "ZeRO 1"),
     ],
 )
 def test_gpus_that_are_there_divide_what_is_too_large(model: str, options: str, words: str) -> None:
     architecture, plan = find_model(model), Plan.parse(options_of(options))
     memory = find_gpu("t4").memory if plan.precision == "amp" else find_gpu("a100-40").memory
     assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
-    (found,) = [one for one in proposals(architecture, plan, memory, 1) if one.words == words]
+    way = words if words.startswith("ZeRO") else f"{words} parallel"
+    every = proposals(architecture, plan, memory, 1)
+    (found,) = [one for one in every if one.words.endswith(f"({way})")]
     assert found.plan.all_gpus == plan.gpus
 
 
@@ -283,23 +277,16 @@ def moved(report: Report) -> int:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("gpus=4", "Keep gradients in the buckets (gradient_as_bucket_view)"),
-        (
-            "tensor_parallel=4 precision=half",
-            "Divide the tokens between layers, too (sequence parallel)",
-        ),
-        (
-            "pipeline_parallel=2 accumulation=8 pipeline_schedule=gpipe",
-            "Alternate forward and backward passes in the pipeline (1F1B)",
-        ),
+        ("gpus=4", "gradient_as_bucket_view"),
+        ("tensor_parallel=4 precision=half", "sequence parallel"),
+        ("pipeline_parallel=2 accumulation=8 pipeline_schedule=gpipe", "in the pipeline (1F1B)"),
     ],
 )
 def test_what_costs_nothing_on_several_gpus_comes_first(options: str, words: str) -> None:
     architecture = find_model("meta-llama/Llama-3.2-1B")
     plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
-    (change,) = [one for one in CHANGES if one.words == words]
+    (change,) = [one for one in CHANGES if words in one.words]
     changed = change.apply(plan)
-    assert changed
     before, after = estimate(architecture, plan), judged(architecture, changed)
     found = proposals(architecture, plan, need_of(after).high, most=1)
     free = [one for one in found if one.cost is Cost.NOTHING]

@@ -100,7 +100,6 @@ def test_a_run_takes_the_clocks_seconds_unless_its_utilization_is_given() -> Non
     run = Run(gpu="a100-80", volunteers=1, hours=24)
     batch = largest_batch(model, Plan().on(gpu), gpu.memory)
     seconds = estimate(model, Plan(batch_size=batch).on(gpu)).seconds
-    assert seconds is not None
     # the share is shown, and computed with, to a tenth of a percent
     assert forecast("gpt2-l", run).tokens_per_second == pytest.approx(
         seconds.tokens_per_second, rel=0.002

@@ -24,9 +24,7 @@ def report_of(gpu: str = "a100-80", **options: object) -> Report:
 
 
 def takes(report: Report, **job: float) -> Spent:
-    found = spent(report, Job(**job))  # type: ignore[arg-type]
-    assert found is not None
-    return found
+    return spent(report, Job(**job))
 
 
 def test_rows_and_their_tokens_take_as_many_steps() -> None:
@@ -37,7 +35,6 @@ def test_rows_and_their_tokens_take_as_many_steps() -> None:
     )
     assert by_rows == by_tokens
     assert by_rows.steps == 2_001  # 16,002 sequences, 4 x 2 of them in a step
-    assert report.seconds is not None
     assert by_rows.hours == pytest.approx(2_001 * report.seconds.step / 3600)
     assert by_rows.low < by_rows.hours < by_rows.high
 
@@ -54,8 +51,6 @@ def test_energy_and_carbon_are_those_of_the_planner_without_the_site() -> None:
     # Llama 2 70B: 1,720,320 hours at 400 W and 0.385 kg a kWh; printed with a PUE of 1.1: 291.42 t
     found = takes(report_of(), tokens=1e9, kilograms_per_kwh=0.385)
     assert find_gpu("a100-80").watts == 400
-    assert found.kilowatt_hours is not None
-    assert found.kilograms is not None
     times = 1_720_320 / found.hours
     assert found.kilograms * times * 1.1 / 1000 == pytest.approx(291.42, abs=0.01)
     assert found.kilowatt_hours * times == pytest.approx(1000 * energy_mwh(1_720_320, 400, 1))

@@ -43,7 +43,6 @@ def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
 def test_the_longest_sequence_with_the_loss_in_chunks_which_one_token_has_not() -> None:
     plan = Plan.parse({"precision": "half", "chunked_loss": "torch"})
     longest = longest_sequence(find_model("Qwen/Qwen3-0.6B"), plan, 8 * GiB)
-    assert longest is not None
     case = Case(find_model("Qwen/Qwen3-0.6B"), plan)
     assert verdict_of(case.but(sequence_length=longest), 8 * GiB) is Verdict.FITS
     assert verdict_of(case.but(sequence_length=longest + 1), 8 * GiB) is not Verdict.FITS
@@ -117,7 +116,6 @@ def test_gpus_that_divide_tokens_evenly_take_the_longest_multiple(
     plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
     memory = need_of(judged(architecture, plan.but(sequence_length=5 * 1024))).high
     longest = longest_sequence(architecture, plan, memory)
-    assert longest is not None
     assert longest % step == 0
     longer = plan.but(sequence_length=longest + step)
     assert verdict_of(Case(architecture, longer), memory) is not Verdict.FITS

@@ -51,33 +51,24 @@ ONE_PROCESS = """Tried to allocate 496.00 MiB. GPU 0 has a total capacty of 14.7
 is allocated by PyTorch, and 330.42 MiB is reserved by PyTorch but unallocated."""
 
 
+def message(*sizes: float, others: int | None = None) -> Message:
+    """Of sizes in GiB: asked for, the GPU's, free, allocated, and reserved beside that."""
+    return Message(*map(size, sizes), others)
+
+
+# the older text has all that is reserved
+OLDER_FREE = size(1.24) - size(781.59, MiB)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (PRESENT, Message(size(22.78), size(31.47), size(12.73), size(9.08), size(9.35), 0)),
-        (
-            MISPRINTED,
-            Message(size(55.57), 12 * GiB, size(9.02), size(984.52, MiB), size(463.48, MiB)),
-        ),
-        (
-            OLDER,
-            Message(
-                size(2.26),
-                6 * GiB,
-                size(3.03),
-                size(781.59, MiB),
-                size(1.24) - size(781.59, MiB),
-            ),
-        ),
-        (
-            OLDEST,
-            Message(size(12.5, MiB), size(10.92), size(9.28), size(8.57, MiB), size(4.68, MiB)),
-        ),
-        (IN_BYTES, Message(2 * GiB, 4 * GiB, size(2.8), 0, 0)),
-        (
-            ONE_PROCESS,
-            Message(496 * MiB, size(14.75), size(235.06, MiB), size(14.06), size(330.42, MiB), 0),
-        ),
+        (PRESENT, message(22.78, 31.47, 12.73, 9.08, 9.35, others=0)),
+        (MISPRINTED, message(55.57, 12, 9.02, 984.52 / 1024, 463.48 / 1024)),
+        (OLDER, replace(message(2.26, 6, 3.03, 781.59 / 1024, 0), unallocated=OLDER_FREE)),
+        (OLDEST, message(12.5 / 1024, 10.92, 9.28, 8.57 / 1024, 4.68 / 1024)),
+        (IN_BYTES, message(2, 4, 2.8, 0, 0)),
+        (ONE_PROCESS, message(496 / 1024, 14.75, 235.06 / 1024, 14.06, 330.42 / 1024, others=0)),
     ],
 )
 def test_every_text_of_pytorch_is_read(text: str, expected: Message) -> None:
@@ -182,11 +173,8 @@ def test_a_card_is_known_by_what_programs_get_of_it(gpu: str, capacity: float) -
     assert Cause.OTHER_CARD in causes(message, FITS, "h200")
 
 
-def asked(**params: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        handle(json.dumps({"id": 1, "method": "explain", "params": params}))
-    )
-    return found
+def asked(**params: str) -> Any:
+    return json.loads(handle(json.dumps({"id": 1, "method": "explain", "params": params})))
 
 
 def test_the_page_gets_rows_findings_and_a_way_to_the_messages_gpu() -> None:

@@ -8,11 +8,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
-from calculator.planner.several import (
-    WORLDS,
-    fewest_in_steps,
-    fewest_with_ram_in_steps,
-)
+from calculator.planner.several import WORLDS, fewest_in_steps, fewest_with_ram_in_steps
 from tests.calculator.plans import examples
 
 LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")

@@ -24,6 +24,7 @@ from calculator.program.write import FOLLOWED, Form, write_program
 from tests.calculator.plans import Case, cases, examples, options_of
 
 ONE_OF_EACH_TYPE = {model.family: model.name for models in groups().values() for model in models}
+LLAMA, QWEN = "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-0.6B"
 
 # Plans that between them use every option, and options that meet.
 PLANS = [
@@ -46,7 +47,7 @@ PLANS = [
     ("gpt2-s", "checkpointing=full activation_offload=pinned sharing_groups=3"),
     ("gpt2-s", "checkpointing=full activation_offload=pageable"),
     ("gpt2-s", "chunked_loss=torch precision=half"),
-    ("Qwen/Qwen3-0.6B", "chunked_loss=torch lora=8 sequence_length=64"),
+    (QWEN, "chunked_loss=torch lora=8 sequence_length=64"),
     ("gpt2-s", "sharing_groups=1 attention=math dropout=0.0"),
     ("gpt2-s", "sharing_groups=3 tied_embeddings=False checkpointing=selective"),
     ("gpt2-s", "checkpointing=selective attention=eager lora=4"),
@@ -56,57 +57,48 @@ PLANS = [
     ("t5-small", "target_length=64 optimizer=momentum update=loop"),
     ("openai/whisper-tiny", "update_in_backward=True optimizer=lion"),
     ("gpt2-s", "paged_optimizer=True optimizer=lion optimizer_bits=8"),
-    ("Qwen/Qwen3-0.6B", "paged_optimizer=True lora=64 quantization=nf4-double sequence_length=512"),
+    (QWEN, "paged_optimizer=True lora=64 quantization=nf4-double sequence_length=512"),
     ("openai/whisper-tiny", "task=audio labels=5 lora=8 lora_targets=q_proj"),
     ("google/vit-base-patch16-224", "precision=half optimizer=sgd"),
     ("google/gemma-3-4b-pt", "lora=16 quantization=nf4-double sequence_length=512"),
     (
-        "meta-llama/Llama-3.1-8B",
+        LLAMA,
         "lora=16 lora_targets=all-linear lora_dropout=0.05 lora_modules=embed_tokens,lm_head "
         "checkpointing=full sequence_length=2048",
     ),
-    ("meta-llama/Llama-3.1-8B", "lora=16 quantization=fp4 precision=half"),
-    ("Qwen/Qwen3-0.6B", "gpus=8 data_parallel=fsdp precision=mixed"),
-    ("Qwen/Qwen3-0.6B", "gpus=4 data_parallel=zero2 precision=half lora=8"),
-    ("Qwen/Qwen3-0.6B", "gpus=8 data_parallel=fsdp precision=half lora=8 quantization=nf4"),
-    ("Qwen/Qwen3-0.6B", "gpus=8 data_parallel=zero2 precision=mixed cpu_offload=True"),
-    ("Qwen/Qwen3-0.6B", "gpus=8 data_parallel=zero1 update=fused"),
-    ("Qwen/Qwen3-0.6B", "gpus=8 data_parallel=zero1 lora=8 sequence_length=64"),
-    ("meta-llama/Llama-3.1-8B", "tensor_parallel=8 precision=mixed"),
+    (LLAMA, "lora=16 quantization=fp4 precision=half"),
+    (QWEN, "gpus=8 data_parallel=fsdp precision=mixed"),
+    (QWEN, "gpus=4 data_parallel=zero2 precision=half lora=8"),
+    (QWEN, "gpus=8 data_parallel=fsdp precision=half lora=8 quantization=nf4"),
+    (QWEN, "gpus=8 data_parallel=zero2 precision=mixed cpu_offload=True"),
+    (QWEN, "gpus=8 data_parallel=zero1 update=fused"),
+    (QWEN, "gpus=8 data_parallel=zero1 lora=8 sequence_length=64"),
+    (LLAMA, "tensor_parallel=8 precision=mixed"),
     ("Qwen/Qwen2.5-0.5B", "tensor_parallel=2 sequence_length=128"),
-    ("meta-llama/Llama-3.1-8B", "tensor_parallel=8 sequence_parallel=True precision=mixed"),
+    (LLAMA, "tensor_parallel=8 sequence_parallel=True precision=mixed"),
+    (LLAMA, "gpus=8 context_parallel=8 checkpointing=full sequence_length=65536"),
     (
-        "meta-llama/Llama-3.1-8B",
-        "gpus=8 context_parallel=8 checkpointing=full sequence_length=65536",
-    ),
-    (
-        "Qwen/Qwen3-0.6B",
+        QWEN,
         "gpus=8 data_parallel=fsdp precision=mixed sequence_length=1024 context_parallel=2 "
         "context_rotation=alltoall",
     ),
     ("mistralai/Mixtral-8x7B-v0.1", "expert_parallel=8 precision=half"),
-    ("meta-llama/Llama-3.1-8B", "pipeline_parallel=4 accumulation=8"),
+    (LLAMA, "pipeline_parallel=4 accumulation=8"),
     ("gpt2-m", "pipeline_parallel=4 accumulation=8 precision=half"),
     ("gpt2-m", "pipeline_parallel=2 accumulation=2 gpus=8 optimizer=lion"),
-    (
-        "Qwen/Qwen3-0.6B",
-        "pipeline_parallel=2 accumulation=4 context_parallel=2 gpus=8 data_parallel=fsdp",
-    ),
+    (QWEN, "pipeline_parallel=2 accumulation=4 context_parallel=2 gpus=8 data_parallel=fsdp"),
     (
         "ibm-granite/granite-3.1-8b-base",
         "pipeline_parallel=2 accumulation=2 lora=8 lora_targets=all-linear",
     ),
+    (LLAMA, "pipeline_parallel=4 accumulation=8 pipeline_schedule=interleaved pipeline_stages=3"),
     (
-        "meta-llama/Llama-3.1-8B",
-        "pipeline_parallel=4 accumulation=8 pipeline_schedule=interleaved pipeline_stages=3",
-    ),
-    (
-        "Qwen/Qwen3-0.6B",
+        QWEN,
         "pipeline_parallel=8 pipeline_schedule=gpipe accumulation=16 tied_embeddings=False "
         "precision=mixed checkpointing=selective",
     ),
-    ("Qwen/Qwen3-0.6B", "gpus=16 accumulation=2 sequence_length=128"),
-    ("Qwen/Qwen3-0.6B", "gpus=12 data_parallel=ddp-view sequence_length=128"),
+    (QWEN, "gpus=16 accumulation=2 sequence_length=128"),
+    (QWEN, "gpus=12 data_parallel=ddp-view sequence_length=128"),
 ]
 
 
@@ -118,10 +110,7 @@ OF_TRAINER: list[tuple[dict[str, Any], str]] = [
     ({"paged_optimizer": True}, 'optim="paged_adamw_32bit"'),
     ({"paged_optimizer": True, "optimizer": "lion"}, 'optim="paged_lion_32bit"'),
     ({"paged_optimizer": True, "optimizer_bits": 8}, "bitsandbytes.optim.PagedAdamW8bit"),
-    (
-        {"paged_optimizer": True, "optimizer_bits": 8, "lora": 8},
-        'optim="paged_adamw_8bit"',
-    ),
+    ({"paged_optimizer": True, "optimizer_bits": 8, "lora": 8}, 'optim="paged_adamw_8bit"'),
     ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
     ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
     ({"checkpointing": "full", "checkpoint_every": 2}, '"every_n_layers": 2}'),
@@ -216,7 +205,7 @@ def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> No
         ("gpt2-s", {"sequence_length": 2048}, "sequence_length"),
         ("gpt-j-6b", {"sequence_length": 4096}, "sequence_length"),
         (
-            "meta-llama/Llama-3.1-8B",
+            LLAMA,
             {"pipeline_parallel": 2, "tensor_parallel": 2, "accumulation": 2},
             "pipeline_parallel",
         ),
@@ -280,15 +269,12 @@ def test_trainer_gets_the_plan_as_arguments(options: dict[str, Any], words: str)
 
 
 @pytest.mark.parametrize(
-    "options",
+    "words",
     [
-        {"precision": "mixed"},
-        {"optimizer": "muon"},
-        {"update_in_backward": True},
-        {"offload": "optimizer"},
-        {"gpus": 2, "data_parallel": "ddp-view"},
+        *("precision=mixed", "optimizer=muon", "update_in_backward=true", "offload=optimizer"),
+        "gpus=2 data_parallel=ddp-view",
     ],
 )
-def test_what_trainer_cannot_do_is_said(options: dict[str, Any]) -> None:
+def test_what_trainer_cannot_do_is_said(words: str) -> None:
     with pytest.raises(NoProgramError, match="write the loop yourself"):
-        write_program(origin_of("gpt2-s"), Plan.parse(options), Form.TRAINER)
+        write_program(origin_of("gpt2-s"), Plan.parse(options_of(words)), Form.TRAINER)

@@ -144,10 +144,7 @@ def test_the_mean_follows_one_volunteer_anywhere_and_the_other_two_do_not() -> N
     ],
 )
 def test_what_cannot_be_aggregated_is_refused(
-    vectors: list[list[float]],
-    weights: list[float] | None,
-    start: list[float] | None,
-    field: str,
+    vectors: list[list[float]], weights: list[float] | None, start: list[float] | None, field: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         centered_clip(vectors, Clipping(1.0), weights, start)

@@ -12,17 +12,9 @@ from calculator.resolution import resolve
 
 # bigscience/mt0-large, of which peft's guide prints: trainable params: 2359296 || all params:
 # 1231940608, for r=8
-MT0_LARGE = {
-    "model_type": "mt5",
-    "d_model": 1024,
-    "d_ff": 2816,
-    "d_kv": 64,
-    "num_heads": 16,
-    "num_layers": 24,
-    "num_decoder_layers": 24,
-    "vocab_size": 250_112,
-    "feed_forward_proj": "gated-gelu",
-}
+MT0_LARGE = {"model_type": "mt5", "d_model": 1024, "d_ff": 2816, "d_kv": 64, "num_heads": 16}
+MT0_LARGE |= {"num_layers": 24, "num_decoder_layers": 24, "vocab_size": 250_112}
+MT0_LARGE |= {"feed_forward_proj": "gated-gelu"}
 
 
 def test_as_many_weights_are_trained_as_peft_prints() -> None:

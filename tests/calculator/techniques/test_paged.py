@@ -1,7 +1,6 @@
 """States in CUDA's managed memory; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,10 @@ from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.advice import advise_in_steps
 from calculator.planner.need import Verdict, describe_need, judged, need_of
-from calculator.resolution import resolve
 from calculator.units import format_bytes
 
 PLAN = Plan(sequence_length=64, paged_optimizer=True)
 PLAIN = replace(PLAN, paged_optimizer=False, optimizer_bits=32)
-
-
-def of(**options: Any) -> Plan:
-    return resolve(find_model("gpt2-s"), replace(PLAN, **options))
 
 
 def test_the_verdict_counts_what_must_be_on_the_gpu_and_says_where_the_rest_is() -> None:

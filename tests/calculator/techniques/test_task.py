@@ -1,8 +1,5 @@
 """Tasks and frozen parts: real CPU memory of three heads; measured rows hold the others."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from calculator.architecture import Architecture
@@ -14,49 +11,26 @@ from calculator.parameters import count_parameters
 from calculator.plan import Plan, Task
 from calculator.report import Phase
 from calculator.resolution import resolve
+from tests.calculator.real import small_config
 
-ROOT = Path(__file__).parents[3]
 # Tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128), as
 # issue 31 gives them; the calculator rounds each tensor up to 512 bytes.
 XLM_ROBERTA = {
-    "model_type": "xlm-roberta",
-    "hidden_size": 256,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "intermediate_size": 1024,
-    "vocab_size": 250_002,
-    "max_position_embeddings": 514,
-    "type_vocab_size": 1,
-}
-IN_RAM = {
-    Task.LANGUAGE: 2_387_738_696,
-    Task.SEQUENCE: 1_347_177_868,
-    Task.EMBEDDING: 1_346_109_760,
-}
+    "model_type": "xlm-roberta", "hidden_size": 256, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "intermediate_size": 1024, "vocab_size": 250_002,
+    "max_position_embeddings": 514, "type_vocab_size": 1,
+}  # fmt: skip
+IN_RAM = {Task.LANGUAGE: 2_387_738_696, Task.SEQUENCE: 1_347_177_868, Task.EMBEDDING: 1_346_109_760}
 # the keys of distilbert/distilbert-base-uncased-finetuned-sst-2-english on the Hub
 SST_2 = {
-    "activation": "gelu",
-    "architectures": ["DistilBertForSequenceClassification"],
-    "attention_dropout": 0.1,
-    "dim": 768,
-    "dropout": 0.1,
-    "finetuning_task": "sst-2",
-    "hidden_dim": 3072,
-    "id2label": {"0": "NEGATIVE", "1": "POSITIVE"},
-    "initializer_range": 0.02,
-    "label2id": {"NEGATIVE": 0, "POSITIVE": 1},
-    "max_position_embeddings": 512,
-    "model_type": "distilbert",
-    "n_heads": 12,
-    "n_layers": 6,
-    "output_past": True,
-    "pad_token_id": 0,
-    "qa_dropout": 0.1,
-    "seq_classif_dropout": 0.2,
-    "sinusoidal_pos_embds": False,
-    "tie_weights_": True,
-    "vocab_size": 30_522,
-}
+    "activation": "gelu", "architectures": ["DistilBertForSequenceClassification"],
+    "attention_dropout": 0.1, "dim": 768, "dropout": 0.1, "finetuning_task": "sst-2",
+    "hidden_dim": 3072, "id2label": {"0": "NEGATIVE", "1": "POSITIVE"}, "initializer_range": 0.02,
+    "label2id": {"NEGATIVE": 0, "POSITIVE": 1}, "max_position_embeddings": 512,
+    "model_type": "distilbert", "n_heads": 12, "n_layers": 6, "output_past": True,
+    "pad_token_id": 0, "qa_dropout": 0.1, "seq_classif_dropout": 0.2,
+    "sinusoidal_pos_embds": False, "tie_weights_": True, "vocab_size": 30_522,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("task", IN_RAM, ids=str)
@@ -111,9 +85,9 @@ def test_with_gradcache_more_pairs_need_their_embeddings_and_scores_alone() -> N
 
 def recordings(**more: object) -> Architecture:
     """A config.json that names Whisper's class for recordings."""
-    config = json.loads((ROOT / "validation/configs/whisper.json").read_text("utf-8"))
     classes = ["WhisperForAudioClassification"]
-    return from_config({**config, "architectures": classes, **more}, "recordings")
+    config = {**small_config("whisper"), "architectures": classes, **more}
+    return from_config(config, "recordings")
 
 
 def test_a_classifier_of_recordings_has_an_encoder_alone() -> None:
