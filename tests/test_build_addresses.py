@@ -67,13 +67,9 @@ def test_a_site_that_knows_its_address_names_it_whole(tmp_path: Path) -> None:
     docs.mkdir()
     for name in ("index", "other"):
         (docs / f"{name}.md").write_text(f"---\ntitle: {name}\n---\n# {name}\n")
-    settings = "".join(
-        f"{line}\n"
-        for line in (
-            f"site_name: Test\nsite_url: https://example.org/run/\ndocs_dir: {docs}",
-            f"theme:\n  name: material\n  font: false\n  custom_dir: {ROOT}/templates/overrides",
-            "plugins: []",
-        )
+    settings = (
+        f"site_name: Test\nsite_url: https://example.org/run/\ndocs_dir: {docs}\nplugins: []\n"
+        f"theme:\n  name: material\n  font: false\n  custom_dir: {ROOT}/templates/overrides\n"
     )
     (tmp_path / "mkdocs.yml").write_text(settings)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]

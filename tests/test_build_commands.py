@@ -4,7 +4,6 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,19 +62,12 @@ def test_every_test_is_run_unless_options_choose(
     assert not any((ROOT / word).exists() for word in runs[0])
 
 
-@pytest.fixture(autouse=True)
-def forget_chromium() -> Iterator[None]:
-    chromium.find_chromium.cache_clear()
-    yield
-    chromium.find_chromium.cache_clear()
-
-
 def test_a_named_chromium_that_does_not_start_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
     with pytest.raises(BuildError, match=r"CHROMIUM = .*none: must be a browser that starts"):
-        chromium.find_chromium()
+        chromium.find_chromium.__wrapped__()
 
 
 def test_without_any_chromium_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +75,7 @@ def test_without_any_chromium_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPa
     for name in ("_of_the_machine", "_of_playwright", "_install_playwrights", "_install_debians"):
         monkeypatch.setattr(chromium, name, list)
     with pytest.raises(BuildError, match=r"apt install chromium.*CHROMIUM="):
-        chromium.find_chromium()
+        chromium.find_chromium.__wrapped__()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stub is a shell script")
@@ -98,7 +90,7 @@ def test_a_chromium_that_only_pretends_is_passed_over(
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setattr(chromium, "_of_the_machine", lambda: [str(stub), str(real)])
     monkeypatch.setattr(chromium, "_of_playwright", list)
-    assert chromium.find_chromium() == real
+    assert chromium.find_chromium.__wrapped__() == real
 
 
 def test_a_site_whose_sources_have_not_changed_is_not_built_again(

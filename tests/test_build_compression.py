@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import written
 from tools import compression
 from tools.compression import KINDS, compress_site, compressible
 from tools.console import BuildError
@@ -17,16 +18,13 @@ TEXT = "<p>the same words again and again</p>\n" * 200
 @pytest.fixture
 def small_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compression, "CACHE", tmp_path / "cache")
-    site = tmp_path / "site"
-    for name in ("index.html", "live/run/status.json", "live/index.html", "picture.png"):
-        path = site / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(TEXT)
-    (site / "short.css").write_text("p { }")
-    return site
+    names = ("index.html", "live/run/status.json", "live/index.html", "picture.png")
+    return written(tmp_path / "site", {**dict.fromkeys(names, TEXT), "short.css": "p { }"})
 
 
-def test_compressed_files_hold_what_the_plain_ones_hold(small_site: Path) -> None:
+def test_pages_are_compressed_and_what_grows_is_small_or_compressed_already_stays_alone(
+    small_site: Path,
+) -> None:
     compress_site(small_site, find_node())
     assert gzip.decompress((small_site / "index.html.gz").read_bytes()).decode() == TEXT
     program = (
@@ -35,10 +33,6 @@ def test_compressed_files_hold_what_the_plain_ones_hold(small_site: Path) -> Non
     )
     command = [find_node().node, "-e", program, small_site / "index.html.br"]
     assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == TEXT
-
-
-def test_what_grows_is_small_or_compressed_already_stays_alone(small_site: Path) -> None:
-    compress_site(small_site, find_node())
     added = {p.relative_to(small_site).as_posix() for p in small_site.rglob("*.gz")}
     assert added == {"index.html.gz", "live/index.html.gz"}
 

@@ -20,20 +20,12 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("workshop")
 def test_a_replaced_folder_holds_only_what_is_new(tmp_path: Path) -> None:
-    target, finished = tmp_path / "site", tmp_path / "finished"
-    for folder, name in ((target, "old.html"), (finished, "new.html")):
-        folder.mkdir()
-        (folder / name).touch()
-    files.replace_folder(finished, target)
-    assert [path.name for path in target.iterdir()] == ["new.html"]
-    assert not finished.exists()
-
-
-@pytest.mark.usefixtures("workshop")
-def test_a_folder_is_put_where_there_was_none(tmp_path: Path) -> None:
-    (tmp_path / "finished").mkdir()
-    files.replace_folder(tmp_path / "finished", tmp_path / "site")
-    assert (tmp_path / "site").is_dir()
+    for name in ("old.html", "new.html"):  # the first is put where there was none
+        finished = files.fresh(tmp_path / "finished")
+        (finished / name).touch()
+        files.replace_folder(finished, tmp_path / "site")
+        assert [path.name for path in (tmp_path / "site").iterdir()] == [name]
+        assert not finished.exists()
 
 
 def test_an_interrupted_write_leaves_the_old_file(
@@ -75,7 +67,6 @@ def test_only_one_process_builds_at_a_time(workshop: Path) -> None:
         second = subprocess.Popen(
             [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
-        assert second.stdout is not None
         assert "waiting" in second.stdout.readline()
     output, _ = second.communicate(timeout=60)
     assert output == "inside\n"

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
+from tests.folders import written
 from tools.files import change_pages
 from tools.landmarks import without_nested_navigation
 
 
 def test_every_page_of_a_site_is_changed(tmp_path: Path) -> None:
-    page = tmp_path / "deep" / "index.html"
-    page.parent.mkdir()
-    page.write_text("<nav a><nav b><i></i><nav>x</nav></nav></nav><nav d></nav>")
-    (tmp_path / "index.html").write_text("<p>no navigation</p>")
+    files = {"deep/index.html": "<nav a><nav b><i></i><nav>x</nav></nav></nav><nav d></nav>"}
+    written(tmp_path, files | {"index.html": "<p>no navigation</p>"})
     change_pages(tmp_path, without_nested_navigation)
     inner = '<div role="group" b><i></i><div role="group">x</div></div>'
-    assert page.read_text() == f"<nav a>{inner}</nav><nav d></nav>"
+    page = (tmp_path / "deep/index.html").read_text()
+    assert page == f"<nav a>{inner}</nav><nav d></nav>"
     assert (tmp_path / "index.html").read_text() == "<p>no navigation</p>"

@@ -24,15 +24,8 @@ def problems(site: Path, markup: str, name: str = "index.html", base: str = "/")
 @pytest.mark.parametrize(
     "address",
     [
-        "page/",
-        "page/?model=gpt2-s#part",
-        "page/index.html",
-        "#",
-        "#here",
-        "picture.png",
-        "https://example.org/a#b",
-        "http://localhost:8000/",
-        "mailto:somebody@example.org",
+        *("page/", "page/?model=gpt2-s#part", "page/index.html", "#", "#here", "picture.png"),
+        *("https://example.org/a#b", "http://localhost:8000/", "mailto:somebody@example.org"),
         "data:image/png;base64,AA",
     ],
 )

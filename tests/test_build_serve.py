@@ -24,17 +24,7 @@ def test_what_is_generated_is_not_watched() -> None:
     assert not tops & {"site", "node_modules", ".build", ".venv", ".git"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "docs/page.md",
-        "training/run/recipes.py",
-        "validation/measurements/rows.jsonl",
-        "benchmarks/recorded.json",
-        "CHANGELOG.md",
-        "package-lock.json",
-    ],
-)
+@pytest.mark.parametrize("name", ["training/run/recipes.py", "package-lock.json"])
 def test_a_changed_source_is_noticed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

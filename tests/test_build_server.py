@@ -4,6 +4,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.message import Message
 from http.client import HTTPResponse
 from pathlib import Path
 
@@ -22,11 +23,17 @@ def address(tmp_path: Path) -> Iterator[str]:
         yield found
 
 
-def get(address: str, byte_range: str = "") -> HTTPResponse:
-    headers = {"Range": byte_range} if byte_range else {}
-    response = urllib.request.urlopen(urllib.request.Request(address, headers=headers))
-    assert isinstance(response, HTTPResponse)
-    return response
+def get(address: str, **headers: str) -> HTTPResponse:
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return urllib.request.urlopen(urllib.request.Request(address, headers=headers))
+
+
+def refused(address: str, **headers: str) -> tuple[int, Message, bytes]:
+    """Status, headers and content of an answer that is none."""
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        get(address, **headers)
+    with caught.value as error:  # it holds a socket
+        return error.code, error.headers, error.read()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_files_have_the_mime_types_that_browsers_insist_on(
 def test_a_byte_range_gives_just_that_part(
     address: str, byte_range: str, part: bytes, content_range: str
 ) -> None:
-    with get(f"{address}progress.jsonl", byte_range) as response:
+    with get(f"{address}progress.jsonl", Range=byte_range) as response:
         assert response.status == 206
         assert response.headers["Content-Range"] == content_range
         assert response.read() == part
@@ -64,26 +71,19 @@ def test_a_byte_range_gives_just_that_part(
 
 @pytest.mark.parametrize("name", ["progress.jsonl", "empty.jsonl"])
 def test_a_range_behind_the_end_is_refused_with_the_size(address: str, name: str) -> None:
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        get(address + name, "bytes=10-")
-    with caught.value as error:
-        assert error.code == 416
-        assert error.headers["Content-Range"] in ("bytes */10", "bytes */0")
+    status, headers, _ = refused(address + name, Range="bytes=10-")
+    assert status == 416
+    assert headers["Content-Range"] in ("bytes */10", "bytes */0")
 
 
 def test_what_is_not_there_gets_the_sites_own_page(address: str, tmp_path: Path) -> None:
     (tmp_path / "404.html").write_text("not here")
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        get(f"{address}nowhere/")
-    with caught.value as error:
-        assert (error.code, error.read()) == (404, b"not here")
+    status, _, content = refused(f"{address}nowhere/")
+    assert (status, content) == (404, b"not here")
 
 
 def test_a_taken_port_is_said_plainly(tmp_path: Path) -> None:
-    with (
-        make_server(tmp_path, 0) as first,
-        pytest.raises(BuildError, match=r"taken; try --port"),
-    ):
+    with make_server(tmp_path, 0) as first, pytest.raises(BuildError, match=r"taken; try --port"):
         make_server(tmp_path, first.server_port)
 
 
@@ -102,17 +102,12 @@ def test_a_compressed_file_answers_a_browser_that_takes_it(tmp_path: Path, addre
         ("gzip;q=1.0, deflate", b"gzip", "gzip"),
         ("identity", b"<p>plain", None),
     ):
-        request = urllib.request.Request(address, headers={"Accept-Encoding": accepted})
-        with urllib.request.urlopen(request) as response:
+        with get(address, Accept_Encoding=accepted) as response:
             assert response.read() == content
             assert response.headers["Content-Encoding"] == encoding
             assert response.headers["Content-Type"] == "text/html"
             date = response.headers["Last-Modified"]
-        again = {"Accept-Encoding": accepted, "If-Modified-Since": date}
-        with pytest.raises(urllib.error.HTTPError) as unchanged:
-            urllib.request.urlopen(urllib.request.Request(address, headers=again))
-        with unchanged.value as answer:  # it holds a socket
-            assert answer.code == 304
+        assert refused(address, Accept_Encoding=accepted, If_Modified_Since=date)[0] == 304
 
 
 def test_a_file_changed_after_it_was_compressed_is_sent_as_it_is(
@@ -120,8 +115,7 @@ def test_a_file_changed_after_it_was_compressed_is_sent_as_it_is(
 ) -> None:
     (tmp_path / "page.html.gz").write_bytes(b"old")
     os.utime(tmp_path / "page.html.gz", (0, 0))
-    request = urllib.request.Request(address + "page.html", headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request) as response:
+    with get(f"{address}page.html", Accept_Encoding="gzip") as response:
         assert response.read() == b""
         assert response.headers["Content-Encoding"] is None
 
@@ -146,7 +140,5 @@ def test_what_is_named_by_its_content_is_kept_and_nothing_else(
 
 
 def test_a_file_that_is_missing_now_is_asked_for_again(address: str) -> None:
-    with pytest.raises(urllib.error.HTTPError) as found:
-        get(f"{address}assets-0123456789ab/gone.js")
-    assert found.value.headers["Cache-Control"] == "no-cache"
-    found.value.close()
+    _, headers, _ = refused(f"{address}assets-0123456789ab/gone.js")
+    assert headers["Cache-Control"] == "no-cache"

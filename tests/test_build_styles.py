@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> Path:
     return written(tmp_path, files)
 
 
-def test_the_styles_of_theme_and_plugin_come_into_ours_in_the_order_of_the_links(
+def test_pages_link_to_one_style_sheet_with_all_in_the_order_of_the_links_and_its_map(
     site: Path,
 ) -> None:
     merge_styles(site, find_node())
@@ -42,6 +42,12 @@ def test_the_styles_of_theme_and_plugin_come_into_ours_in_the_order_of_the_links
         f"@charset \"UTF-8\";a{{b:url('data:,')}}\ni{{}}\np{{}}\n.doc{{}}\n{END}site.css.map */"
     )
     assert [path.name for path in site.rglob("*.css*")] == ["site.css", "site.css.map"]
+    mappings = json.loads((site / f"{OURS}.map").read_text("utf-8"))["mappings"]
+    assert (site / OURS).read_text("utf-8").splitlines()[mappings.index("A")] == "p{}"
+    for page in ("index.html", "deep/page/index.html"):
+        text = (site / page).read_text("utf-8")
+        assert text.count("stylesheet") == 1
+        assert "assets/styles/site.css" in text
 
 
 def test_what_no_page_and_no_script_uses_is_left_out(site: Path) -> None:
@@ -52,21 +58,6 @@ def test_what_no_page_and_no_script_uses_is_left_out(site: Path) -> None:
     styles = (site / OURS).read_text("utf-8")
     assert styles.startswith(".md-used{color:var(--md-read)}.by-script{--md-read:0}")
     assert "gone" not in styles
-
-
-@pytest.mark.parametrize("page", ["index.html", "deep/page/index.html"])
-def test_a_page_links_to_one_style_sheet(site: Path, page: str) -> None:
-    merge_styles(site, find_node())
-    text = (site / page).read_text("utf-8")
-    assert text.count("stylesheet") == 1
-    assert "assets/styles/site.css" in text
-
-
-def test_the_source_map_begins_where_our_styles_do(site: Path) -> None:
-    merge_styles(site, find_node())
-    mappings = json.loads((site / f"{OURS}.map").read_text("utf-8"))["mappings"]
-    line = mappings.index("A")
-    assert (site / OURS).read_text("utf-8").splitlines()[line] == "p{}"
 
 
 @pytest.mark.parametrize("text", ["a{b:url(img.png)}", "a{b:url('../img.png')}"])

@@ -13,8 +13,6 @@ from tools.theme_script import CHANGES, change_theme_script
 def bundle(tmp_path: Path) -> Path:
     """The script as the theme's package has it, in a site."""
     found = find_spec("material")
-    assert found is not None
-    assert found.origin is not None
     scripts = Path(found.origin).parent / "templates" / "assets" / "javascripts"
     (script,) = scripts.glob("bundle.*.min.js")
     path = tmp_path / "assets" / "javascripts" / script.name

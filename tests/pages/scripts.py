@@ -16,6 +16,12 @@ console.log(JSON.stringify(calls.map((given) => asked(...given) ?? null)));
 """
 
 
+def printed(program: str, given: str = "") -> str:
+    """The output of a module in Node.js."""
+    command = [find_node().node, "--input-type=module", "--eval", program]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+
+
 def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
     """A function's results for each list of arguments; None for undefined and NaN.
 
@@ -25,13 +31,4 @@ def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
         calls: one list of arguments for each call.
     """
     address = json.dumps((ROOT / script).as_uri())
-    program = PROGRAM.format(name=name, address=address)
-    done = subprocess.run(
-        [find_node().node, "--input-type=module", "--eval", program],
-        input=json.dumps(calls),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
+    return json.loads(printed(PROGRAM.format(name=name, address=address), json.dumps(calls)))

@@ -35,15 +35,11 @@ def figure(
 
 def written(path: Path, **parts: list[dict[str, Any]]) -> Path:
     """A file as the benchmark leaves it, in the folder `path`."""
-    words = {"processor": "CPU", "cores": 2, "chromium": "156", "load": 3.5}
-    machine = words | {"date": "2026-11-22T20"}
+    machine = {"processor": "CPU", "cores": 2, "chromium": "156", "load": 3.5}
+    machine |= {"date": "2026-11-22T20"}
     content = {
-        name: {
-            "title": f"Title of {name}",
-            "command": f"build.py bench {name}",
-            "machine": machine,
-            "figures": figures,
-        }
+        name: {"title": name, "command": f"build.py bench {name}", "machine": machine}
+        | {"figures": figures}
         for name, figures in parts.items()
     }
     file = path / "recorded.json"
@@ -60,7 +56,6 @@ def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
     ]
     live = [figure("time", 1.534, "s")]
     found = speed.read(written(tmp_path, weight=weight, live=live))
-    assert found is not None
     rows = [[row.cells for row in measured.rows] for measured in found.measurements]
     assert rows == [
         [["time", "1.53 s", "–", "–"]],
@@ -91,7 +86,6 @@ def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path
         figure("second visit: time, stock = 1", 0.5, "", 0.2),
     ]
     found = speed.read(written(tmp_path, lighthouse=scores))
-    assert found is not None
     assert [row.cells for row in found.measurements[0].rows] == [
         ["performance", "home 97, join 98, live 80", "98 or more", "missed by home, live"],
         ["requests", "home 11, join 20", "20 or less", "met"],

@@ -17,12 +17,7 @@ from calculator.planner.need import Verdict, judged, need_of
 from calculator.planner.presets import PRESETS
 from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
-from templates.pages.index.context import (
-    LARGE_RUN,
-    TEXTS,
-    large_model,
-    stairs,
-)
+from templates.pages.index.context import LARGE_RUN, TEXTS, large_model, stairs
 from templates.pages.index.fit import (
     ANSWERS,
     BATCHES,
@@ -43,22 +38,15 @@ SHOWN = 24  # the most volunteers that templates/pages/index/ring.js draws
 
 
 def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:
-    return {
-        "id": f"{number:04d}",
-        "name": name or f"volunteer {number}",
-        "samples": samples,
-        "state": state,
-        "seconds": 60.0,
-        "steps": 1,
-        "first_seen": f"2026-01-01T00:{number % 60:02d}:00Z",
-        "last_seen": "2026-01-01T02:00:00Z",
-    }
+    who = {"id": f"{number:04d}", "name": name or f"volunteer {number}", "samples": samples}
+    seen = {"first_seen": f"2026-01-01T00:{number % 60:02d}:00Z"}
+    seen |= {"last_seen": "2026-01-01T02:00:00Z"}
+    return {**who, "state": state, "seconds": 60.0, "steps": 1, **seen}
 
 
 def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
     """The volunteers' places in the figure of the swarm."""
-    found: list[dict[str, Any]] = call("templates/pages/index/ring.js", "discs", [[peers]])[0]
-    return found
+    return call("templates/pages/index/ring.js", "discs", [[peers]])[0]
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ import pytest
 from calculator.planner.communicate import Connection
 from calculator.swarm import communication
 from templates.pages.how_it_works import gradient, step
-from templates.pages.how_it_works.context import (
-    context,
-    exchange_stairs,
-)
+from templates.pages.how_it_works.context import context, exchange_stairs
 from templates.pages.measurements import slow_links
 from tests.pages.rendered import render_page
 
@@ -53,22 +50,10 @@ def test_own_pace_does_more_than_equal_shares_as_told(page: str) -> None:
 
 
 def row(measured: str, bits: int, **more: Any) -> dict[str, Any]:
-    common = {
-        "measured": measured,
-        "bits": bits,
-        "mbit_per_second": 20.0,
-        "round_trip_ms": 100.0,
-        "loss_percent": 0.0,
-        "congestion_control": "cubic",
-        "peers": 2,
-        "reachable": 2,
-        "parameters": 1000,
-        "overlap": None,
-        "seconds": bits / 4,
-        "bytes_sent": bits * 125,
-        "expected_bytes": bits * 125,
-    }
-    return common | more
+    link = {"mbit_per_second": 20.0, "round_trip_ms": 100.0, "loss_percent": 0.0}
+    link |= {"congestion_control": "cubic", "peers": 2, "reachable": 2, "overlap": None}
+    sent = {"seconds": bits / 4, "bytes_sent": bits * 125, "expected_bytes": bits * 125}
+    return {"measured": measured, "bits": bits, "parameters": 1000, **link, **sent, **more}
 
 
 def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
@@ -80,7 +65,6 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     rows.reverse()  # the order of the file does not matter
     path.write_text(json.dumps({"machine": {"date": "2026-11-21T11:00"}, "rows": rows}), "utf-8")
     found = slow_links.read(path)
-    assert found is not None
     line = "20 Mbit/s, 100 ms round trip"
     assert [item.cells for item in found.exchanges] == [
         [line, "2", "0.0 million", "0.0 s", "2.0 s", "4.0 s", "8.0 s"],
@@ -94,7 +78,6 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     rows.append(row("exchange", 8, loss_percent=1.0, congestion_control="bbr", seconds=0.5))
     path.write_text(json.dumps({"machine": {"date": "2026-11-21T11:00"}, "rows": rows}), "utf-8")
     again = slow_links.read(path)
-    assert again is not None
     assert again.with_bbr == (2.0, 0.5)
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 
@@ -160,7 +143,6 @@ def test_a_gradients_pictures_have_a_bar_for_each_bin_with_values(tmp_path: Path
     rows = [row | {"bits": bits, "wide": [0, 1, 9, 0], "zoom": [3, 0]} for bits in (32, 16, 8)]
     path.write_text(json.dumps({"formats": rows}), "utf-8")
     found = gradient.read(path)
-    assert found is not None
     foot = gradient.TOP + gradient.PANEL
     for drawing, bars in ((found.whole, 2), (found.part, 1)):
         outlines = re.findall(r'class="gradient__bars" d="([^"]*)"', drawing)

@@ -1,14 +1,12 @@
 """The page's request to the Hub, in Node.js with a server in its place, and names as Python's."""
 
 import json
-import subprocess
 
 import pytest
 
 from calculator.catalog.names import hub_id
-from tests.pages.scripts import call
+from tests.pages.scripts import call, printed
 from tools.console import ROOT
-from tools.node import find_node
 
 NAMES = [
     *("Qwen/Qwen2.5-7B", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", "gpt2", ""),
@@ -38,17 +36,8 @@ console.log(JSON.stringify([told, asked]));
 
 def told(name: str, status: int, text: str) -> tuple[str, list[list[str]]]:
     address = json.dumps((ROOT / "templates" / "pages" / "calculator" / "hub.js").as_uri())
-    program = PROGRAM.format(
-        address=address, status=status, text=json.dumps(text), name=json.dumps(name)
-    )
-    done = subprocess.run(
-        [find_node().node, "--input-type=module", "--eval", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answer, asked = json.loads(done.stdout)
-    return answer, asked
+    given = {"status": status, "text": json.dumps(text), "name": json.dumps(name)}
+    return json.loads(printed(PROGRAM.format(address=address, **given)))
 
 
 def test_one_request_without_cookies_brings_the_text() -> None:

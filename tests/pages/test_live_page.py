@@ -15,20 +15,12 @@ from templates.pieces.recorded_run import LIVE, Run, first_run
 from tests.pages.scripts import call
 
 CARD = {
-    "name": "young",
-    "title": "A young run",
-    "recipe": "rehearsal",
-    "parameters": 464_234,
-    "schedule": {
-        "total_steps": 300,
-        "warmup_steps": 10,
-        "target_batch_size": 128,
-        "learning_rate": 0.05,
-    },
-    "start": "2026-11-21T09:19:33.297Z",
-    "join": "python -m training join young.toml",
+    "name": "young", "title": "A young run", "recipe": "rehearsal", "parameters": 464_234,
+    "schedule": {"total_steps": 300, "warmup_steps": 10, "target_batch_size": 128}
+    | {"learning_rate": 0.05},
+    "start": "2026-11-21T09:19:33.297Z", "join": "python -m training join young.toml",
     "finished": None,
-}
+}  # fmt: skip
 MOST_ROWS = 100  # of templates/pages/live/texts.mjs
 MOMENTS = {
     "2026-03-04T23:59:59.999Z": "4 March 2026, 23:59 UTC",
@@ -47,17 +39,9 @@ def young(tmp_path: Path) -> Run:
 
 def person(number: int, **others: object) -> dict[str, object]:
     """A volunteer of a run."""
-    return {
-        "id": f"{number:012x}",
-        "name": "",
-        "samples": 5,
-        "seconds": 1.0,
-        "steps": 1,
-        "first_seen": CARD["start"],
-        "last_seen": CARD["start"],
-        "state": "training",
-        **others,
-    }
+    times = {"first_seen": CARD["start"], "last_seen": CARD["start"]}
+    counted = {"samples": 5, "seconds": 1.0, "steps": 1, **times, "state": "training"}
+    return {"id": f"{number:012x}", "name": "", **counted, **others}
 
 
 def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:
@@ -133,7 +117,6 @@ def test_a_half_written_line_does_not_stop_the_build(young: Run) -> None:
 def test_the_curve_leaves_out_steps_without_a_loss_and_thins_long_runs() -> None:
     curve = draw([(step, None if step % 7 == 0 else 4 - step / 10_000) for step in range(1, 9000)])
     points = re.search(r'points="([^"]*)"', curve)
-    assert points is not None
     assert 300 < len(points[1].split()) <= 601
     assert "Loss from 4.000 at step 1 to 3.100 at step 8,999" in curve
 
@@ -150,13 +133,11 @@ def plain(text: str) -> str:
 
 def test_numbers_are_grouped_as_python_groups_them() -> None:
     draw_from = random.Random(5)
-    numbers = [
-        round(draw_from.choice([-1, 1]) * 10 ** draw_from.uniform(0, 15)) for _ in range(500)
-    ]
+    sizes = [10 ** draw_from.uniform(0, 15) for _ in range(500)]
+    numbers = [round(draw_from.choice([-1, 1]) * size) for size in sizes]
     numbers += [0, 7, 999, 1000, 999_999, 1_000_000, -999, -1000]
-    assert call("docs/assets/digits.js", "grouped", [[n] for n in numbers]) == [
-        f"{n:,}" for n in numbers
-    ]
+    found = call("docs/assets/digits.js", "grouped", [[n] for n in numbers])
+    assert found == [f"{n:,}" for n in numbers]
     parts = [[1234.5, 1], [0.04, 1], [1234.56789, 3], [2000.0, 3], [2.5], [-0.2], [999.9]]
     assert call("docs/assets/digits.js", "grouped", parts) == [
         *("1,234.5", "0", "1,234.568", "2,000", "3", "0", "1,000")

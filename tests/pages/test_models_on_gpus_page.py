@@ -11,14 +11,7 @@ from calculator.page.states import read_state
 from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
 from calculator.units import format_seconds
-from templates.pages.models_on_gpus.context import (
-    NOTHING,
-    SHOWN,
-    TRAININGS,
-    Row,
-    rows,
-    without,
-)
+from templates.pages.models_on_gpus.context import NOTHING, SHOWN, TRAININGS, Row, rows, without
 from tests.pages.rendered import render_page
 
 FULL, LORA = TRAININGS

@@ -36,13 +36,22 @@ def test_every_command_of_training_is_told() -> None:
         assert f"python -m training {name}`" in page
 
 
-def test_an_equation_becomes_mathml() -> None:
-    assert "<mi>N</mi>" in shown("Numbers.\n\n$$N = B S$$\n")
+CASES = {
+    "an equation becomes MathML": ("Numbers.\n\n$$N = B S$$\n", "<mi>N</mi>"),
+    "an example becomes code and keeps its stars": (">>> 2*3*4\n24\n\nMore.\n", "2*3"),
+    "stars of a product stay": ("with B*S*d numbers", "B*S*d"),
+    "emphasis works": ("with *all* numbers", "<em>all</em>"),
+    "a source is linked": ("Source: torch (a file)", '"../../formulas/#source-torch">torch</a>'),
+    "fenced code is left alone": ("```\na*b\n$$x$$\n```", "a*b"),
+    "code is left alone": ("`a*b`", "a*b"),
+}
 
 
-def test_an_example_becomes_code_and_keeps_its_stars() -> None:
-    assert "2*3" in shown("Product.\n\n>>> 2*3*4\n24\n\nMore.\n")
-    assert "<blockquote>" not in shown(">>> 1 + 1\n2\n")
+@pytest.mark.parametrize("name", CASES)
+def test_docstrings_become_html(name: str) -> None:
+    text, words = CASES[name]
+    assert words in shown(text)
+    assert "<blockquote>" not in shown(text)
 
 
 def test_an_example_in_a_fence_is_fenced_once() -> None:
@@ -50,17 +59,3 @@ def test_an_example_in_a_fence_is_fenced_once() -> None:
     assert page.count("<pre>") == 1
     assert "```" not in page
     assert "<em>Words</em>" in page
-
-
-def test_stars_of_a_product_stay_and_emphasis_works() -> None:
-    assert "B*S*d" in shown("with B*S*d numbers")
-    assert "<em>all</em>" in shown("with *all* numbers")
-
-
-def test_a_source_is_linked_to_the_list_of_sources() -> None:
-    assert '<a href="../../formulas/#source-torch">torch</a>' in shown("Source: torch (a file)")
-
-
-@pytest.mark.parametrize("text", ["```\na*b\n$$x$$\n```", "`a*b`"])
-def test_code_is_left_alone(text: str) -> None:
-    assert "a*b" in shown(text)

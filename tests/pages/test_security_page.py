@@ -69,7 +69,6 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     assert defence.read(path) is None
     write_measurement(path)
     found = defence.read(path)
-    assert found is not None
     assert found.rows[1] == ["Gradients times 1,000", "100 %", "101.50", "1.0 %", "2.50"]
     assert defence.in_per_cent(float("inf")) == "not finite"
     assert (found.steps, found.looks) == (40, [20, 40])
@@ -80,9 +79,7 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
 
 def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None:
     found = judging.read()
-    assert found is not None
     recorded = read_benchmark("judging")
-    assert recorded is not None
     values = recorded.values
     for attack, row in zip(judging.ATTACKS, found.rows, strict=True):
         assert row in rows_of(measurements)
@@ -114,33 +111,14 @@ def test_what_the_page_says_of_a_sample_is_the_codes(measurements: str) -> None:
 
 
 CHAOS = {
-    "date": "2026-11-22",
-    "cores": 2,
-    "load": 3.5,
-    "minutes": 10.0,
-    "volunteers": 4,
-    "killed": 18,
-    "restarted": 2,
-    "steps_calm": 240,
-    "steps": 200,
-    "steps_lost": 0,
-    "steps_without_samples": 0,
-    "compared_at_step": 200,
-    "loss_calm": 1.5,
-    "loss": 1.515,
-    "loss_ratio": 1.01,
-    "sequences_calm": 20_000,
-    "sequences": 12_000,
-    "loss_by_sequences_calm": 1.7,
-    "loss_by_sequences": 1.55,
-    "pictures_right_calm": 0.9,
-    "pictures_right": 0.875,
-    "liar_claimed": 12_000,
-    "liar_credited": 900,
-    "records_rejected": 40,
-    "curve": [[1, 4.6], [200, 1.515]],
-    "curve_calm": [[1, 4.6], [240, 1.4]],
-}
+    "date": "2026-11-22", "cores": 2, "load": 3.5, "minutes": 10.0, "volunteers": 4, "killed": 18,
+    "restarted": 2, "steps_calm": 240, "steps": 200, "steps_lost": 0, "steps_without_samples": 0,
+    "compared_at_step": 200, "loss_calm": 1.5, "loss": 1.515, "loss_ratio": 1.01,
+    "sequences_calm": 20_000, "sequences": 12_000, "loss_by_sequences_calm": 1.7,
+    "loss_by_sequences": 1.55, "pictures_right_calm": 0.9, "pictures_right": 0.875,
+    "liar_claimed": 12_000, "liar_credited": 900, "records_rejected": 40,
+    "curve": [[1, 4.6], [200, 1.515]], "curve_calm": [[1, 4.6], [240, 1.4]],
+}  # fmt: skip
 
 
 def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None:
@@ -149,7 +127,6 @@ def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None
     path.write_text(json.dumps({"local": CHAOS}), "utf-8")
     assert chaos.read(path=path) is None
     found = chaos.read("local", path)
-    assert found is not None
     assert found.rows == [
         ["Steps", "240", "200"],
         ["Loss, mean of 10 steps to step 200", "1.500", "1.515"],

@@ -1,11 +1,9 @@
 """Python's memory without its empty pages, as worker/sparse.js keeps it."""
 
-import subprocess
-
 import pytest
 
+from tests.pages.scripts import printed
 from tools.console import ROOT
-from tools.node import find_node
 
 # Prints the size of what is kept, and whether it becomes the same memory again, in two parts that
 # meet anywhere.
@@ -38,11 +36,5 @@ console.log(kept.length, starts.map(isSame).join());
 )
 def test_memory_is_kept_without_empty_pages(size: int, runs: list[list[int]], kept: int) -> None:
     address = (ROOT / "docs" / "assets" / "worker" / "sparse.js").as_uri()
-    program = PROGRAM.format(address=repr(address), size=size, runs=runs)
-    done = subprocess.run(
-        [find_node().node, "--input-type=module", "--eval", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [str(kept), ",".join(["true"] * 5)]
+    found = printed(PROGRAM.format(address=repr(address), size=size, runs=runs))
+    assert found.split() == [str(kept), ",".join(["true"] * 5)]

@@ -25,9 +25,5 @@ def test_no_class_is_styled_in_two_pages_files() -> None:
     for path in PAGES.glob("*/style.css"):
         for name in lists_and_blocks(path.read_text("utf-8")):
             files[name].add(path.parent.name)
+    assert files
     assert {name: found for name, found in files.items() if len(found) > 1} == {}
-
-
-def test_a_class_is_found_under_the_themes_selectors() -> None:
-    text = "/* .no {} */ [dir] .md-typeset ol.ways, .way > a { } @media print { .plan .x, .y { } }"
-    assert lists_and_blocks(text) == {"ways", "y"}

@@ -6,14 +6,7 @@ import pytest
 
 from calculator.cards import COMMON
 from templates.pages.tutorial import context as tutorial_page
-from templates.pages.tutorial.context import (
-    NOTEBOOK,
-    NOTEBOOK_ROW,
-    SMALL,
-    cards,
-    plans,
-    stairs,
-)
+from templates.pages.tutorial.context import NOTEBOOK, NOTEBOOK_ROW, SMALL, cards, plans, stairs
 from templates.pages.tutorial.notebooks import code, code_cells
 from tests.pages.rendered import render_page
 

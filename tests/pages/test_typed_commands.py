@@ -25,11 +25,6 @@ def test_every_command_on_the_pages_is_understood() -> None:
             is_understood(line.replace(" STEP", " 500"), patch)
 
 
-def test_a_command_that_does_not_exist_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit):
-        is_understood("python -m training join RUN --nmae Ada", monkeypatch)
-
-
 def test_the_pages_tell_the_commands_that_matter() -> None:
     told = {line.split()[3] for page in PAGES for line in commands_of(page)}
     named = "doctor join rehearse encode monitor authority generate ban rollback"

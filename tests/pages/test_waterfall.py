@@ -38,7 +38,6 @@ def test_rounds_move_one_file_up_and_the_others_down(falls: list[Fall]) -> None:
 
 def test_longer_rounds_are_on_the_page_and_what_is_said_of_them_holds() -> None:
     page, found = render_page("measurements"), long_rounds.read()
-    assert found is not None
     less = times_less(sparse_links.read())
     for row in found.rows(less):
         assert row in rows_of(page)
