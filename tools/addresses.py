@@ -20,10 +20,7 @@ WITHOUT_SITE_URL = (
 
 
 def site_url() -> str:
-    """SITE_URL with a slash at its end, or nothing.
-
-    Raises BuildError when it is no whole address.
-    """
+    """SITE_URL with a slash at its end, or nothing; BuildError when it is no whole address."""
     given = os.environ.get("SITE_URL", "").strip()
     if not given:
         return ""

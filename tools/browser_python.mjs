@@ -42,7 +42,7 @@ if (existsSync(library)) {
 }
 for (const name of ["calculator", "readers"]) maker.FS.writeFile(`/${name}-sources.zip`, await readFile(`${work}/${name}-sources.zip`));
 compiler.pack_zip("/calculator-sources.zip", CALCULATOR, await source("packed"));
-compiler.pack_beside("/readers-sources.zip", READERS);
+compiler.pack_zip("/readers-sources.zip", READERS);
 
 const closure = maker.pyimport("tools.import_closure");
 const wanted = closure.wanted(CALCULATOR).toJs();

@@ -36,10 +36,8 @@ def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
 
     assets/pyodide/python_stdlib_bytecode.zip is the imported part of the library, packed: it is
     small and starts fast. The stock python_stdlib.zip beside it is what worker.js falls back to,
-    also for a single module that the part lacks.
-
-    Raises:
-        BuildError: when Python cannot be compiled, or does not start from what was made.
+    also for a single module that the part lacks. BuildError says that Python cannot be compiled, or
+    does not start from what was made.
     """
     pyodide = node_modules / "pyodide"
     folder = assets / "pyodide"

@@ -23,11 +23,7 @@ IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
 
 
 def check_budget(site: Path) -> None:
-    """Compare every page of `site` with what a page may load.
-
-    Raises:
-        BuildError: that names each page that loads too much, and its largest files.
-    """
+    """Raise BuildError that names each page that loads too much, and its largest files."""
     if over := list(over_budget(site)):
         raise BuildError("Pages that load more than tools/budget.py allows:\n" + "\n".join(over))
 
@@ -52,12 +48,15 @@ def over_budget(
 def loaded_files(page: Path, site: Path) -> list[Path]:
     """The files that `page` loads, itself in front, each once."""
     base = site if page == site / "404.html" else page.parent
-    found = [page]
+    found = {page: None}
     for address in _addresses(page.read_text("utf-8")):
         parts = urlsplit(address)
-        if not parts.scheme and parts.path:
-            _add((base / unquote(parts.path).lstrip("/")).resolve(), found)
-    return found
+        path = (base / unquote(parts.path).lstrip("/")).resolve()
+        # a link that leads nowhere is found by tools/links.py
+        if not parts.scheme and parts.path and path.is_file():
+            before_it_runs = imported_by(path) if path.suffix == ".js" else ()
+            found |= dict.fromkeys((path, *before_it_runs))
+    return list(found)
 
 
 def _addresses(page: str) -> Iterator[str]:
@@ -70,15 +69,6 @@ def _addresses(page: str) -> Iterator[str]:
                 yield given.get("src", "")
             case "img" if given.get("loading") != "lazy":
                 yield given.get("src", "")
-
-
-def _add(path: Path, found: list[Path]) -> None:
-    """Add a file and, where it is a script, what it imports before it runs."""
-    if not path.is_file():  # a link that leads nowhere is found by tools/links.py
-        return
-    for one in (path, *(imported_by(path) if path.suffix == ".js" else ())):
-        if one not in found:
-            found.append(one)
 
 
 def imported_by(script: Path) -> list[Path]:

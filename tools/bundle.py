@@ -26,13 +26,7 @@ HEAD = "</head>"
 def bundle_assets(assets: Path, node: Node, lock: str) -> None:
     """Write the scripts and styles of all pages into `assets`, their source maps beside them.
 
-    Args:
-        assets: where they go.
-        node: what runs esbuild.
-        lock: Pyodide's list of packages, as JSON.
-
-    Raises:
-        BuildError: when one names what is not there.
+    `lock` is Pyodide's list of packages, as JSON. Raises BuildError when one names what is missing.
     """
     # Relative, as the source maps should be: the same bytes in any folder.
     folders = [os.path.relpath(folder, ROOT) for folder in (*SOURCES, assets)]
@@ -40,11 +34,7 @@ def bundle_assets(assets: Path, node: Node, lock: str) -> None:
 
 
 def load_page_scripts(site: Path) -> None:
-    """Let each page's head load the scripts that its elements name.
-
-    Raises:
-        BuildError: when there is no such script.
-    """
+    """Let each head load the scripts that its page's elements name; BuildError without one."""
 
     def loading(page: Path, text: str) -> str:
         names = list(dict.fromkeys(NAMED.findall(text)))

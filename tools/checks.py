@@ -16,14 +16,12 @@ PYTHON_TOOLS = (
     ("Lint", ("ruff", "check", "--quiet", ".")),
     ("Types", ("mypy",)),
 )
+COMPILER = "typescript/bin/tsc"
 SCRIPT_TOOLS = (
     ("Lint of scripts", ("eslint/bin/eslint.js", "--max-warnings", "0", ".")),
-    ("Types of the pages' scripts", ("typescript/bin/tsc", "--project", "tsconfig.json")),
-    ("Types of the tools' scripts", ("typescript/bin/tsc", "--project", "tools/tsconfig.json")),
-    (
-        "Types of the build's scripts",
-        ("typescript/bin/tsc", "--project", "templates/tsconfig.json"),
-    ),
+    ("Types of the pages' scripts", (COMPILER, "--project", "tsconfig.json")),
+    ("Types of the tools' scripts", (COMPILER, "--project", "tools/tsconfig.json")),
+    ("Types of the build's scripts", (COMPILER, "--project", "templates/tsconfig.json")),
 )
 
 # Names in code and mistakes that tests make on purpose; codespell knows each as a misspelling.

@@ -11,10 +11,7 @@ from pathlib import Path
 from tools.console import BuildError, run, say, step
 
 NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
@@ -30,13 +27,8 @@ FEATURES_OFF = (
 )
 # For Chromium in a container, and for one that asks its maker nothing while tests count requests.
 FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
     "--disable-sync",
     f"--disable-features={','.join(FEATURES_OFF)}",
 )
@@ -102,12 +94,10 @@ def _install_debians() -> list[str]:
 def _starts(program: str) -> bool:
     """True if `program --version` works: a broken or stub package does not count."""
     try:
-        finished = subprocess.run(
-            [program, "--version"], capture_output=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        subprocess.run([program, "--version"], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
         return False
-    return finished.returncode == 0
+    return True
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ import importlib.util
 import marshal
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -38,11 +36,9 @@ REPLACED = ("pyodide/_package_loader.py", "pyodide/webloop.py", "asyncio/__init_
 
 
 def compile_zip(sources: str, bytecode: str, stand_ins: str = "") -> None:
-    """Compile each `.py` of `sources`, without docstrings, asserts and lines; copy the rest.
+    """Compile each `.py` of a zip, without docstrings, asserts and lines; copy the rest.
 
-    Args:
-        sources: a zip. bytecode: the zip to write.
-        stand_ins: the text of the modules `REPLACED`, if given.
+    `stand_ins` is the text of the modules `REPLACED`, if given.
     """
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(bytecode, "w") as target:
         for name in sorted(source_zip.namelist()):
@@ -54,23 +50,18 @@ def compile_zip(sources: str, bytecode: str, stand_ins: str = "") -> None:
             add_entry(target, name, content)
 
 
-def pack_zip(sources: str, packed: str, finder: str) -> None:
+def pack_zip(sources: str, packed: str, finder: str = "") -> None:
     """Compile the modules of `sources` into one file, beside `finder`, which imports from it.
 
-    Docstrings and asserts are dropped; line tables stay, for traces of our own mistakes.
+    Docstrings and asserts are dropped; line tables stay, for traces of our own mistakes. Modules
+    without a finder are imported beside those that have one.
     """
     modules = _compiled_modules(sources)
     with zipfile.ZipFile(packed, "w") as target:
         add_packed(target, MODULES, modules)
-        add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
-        source = finder.encode()
-        add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
-
-
-def pack_beside(sources: str, packed: str) -> None:
-    """The same without a finder, for modules that are imported beside those of `pack_zip`."""
-    with zipfile.ZipFile(packed, "w") as target:
-        add_packed(target, MODULES, _compiled_modules(sources))
+        if finder:
+            add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
+            add_module(target, FINDER, finder)
 
 
 def _compiled_modules(sources: str) -> Modules:
@@ -120,26 +111,19 @@ def written_by_dataclasses(sources: str, names: list[str]) -> dict[str, bytes]:
         found[text] = dumps(code)
         exec(code, names, made)
 
-    with _writing(sources, note):
-        for name in names:
-            importlib.import_module(name)
-    return dict(sorted(found.items()))
-
-
-@contextmanager
-def _writing(sources: str, note: Callable[..., None]) -> Iterator[None]:
-    """Import from `sources`, and let `dataclasses` run what it writes with `note`."""
     before = set(sys.modules)
     sys.path.insert(0, sources)
     dataclasses.exec = note  # type: ignore[attr-defined]
     try:
-        yield
+        for name in names:
+            importlib.import_module(name)
     finally:
         del dataclasses.exec  # type: ignore[attr-defined]
         sys.path.remove(sources)
         for name in set(sys.modules) - before:
             if (getattr(sys.modules[name], "__file__", None) or "").startswith(sources):
                 del sys.modules[name]
+    return dict(sorted(found.items()))
 
 
 def add_packed(archive: zipfile.ZipFile, name: str, packed: Any) -> None:
@@ -165,12 +149,8 @@ def compiled(source: bytes | ast.Module, name: str) -> CodeType:
 
 def pyc(code: CodeType, source: bytes) -> bytes:
     """The content of a module's `.pyc` file."""
-    return (
-        importlib.util.MAGIC_NUMBER
-        + UNCHECKED_HASH
-        + importlib.util.source_hash(source)
-        + dumps(code)
-    )
+    head = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source)
+    return head + dumps(code)
 
 
 def without_line_tables(code: CodeType) -> CodeType:
@@ -187,6 +167,12 @@ def dumps(content: Any) -> bytes:
     # marshal marks objects by how often they are referenced, which varies from run to run;
     # a round trip leaves only references that the data itself has.
     return marshal.dumps(marshal.loads(marshal.dumps(content)))
+
+
+def add_module(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    """Write one module into `archive`, compiled."""
+    source = text.encode()
+    add_entry(archive, f"{name}.pyc", pyc(compiled(source, f"{name}.py"), source))
 
 
 def add_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -24,11 +24,7 @@ SCRIPT = Path(__file__).with_name("compress.mjs")
 
 
 def compress_site(site: Path, node: Node) -> None:
-    """Write the compressed files beside those of `site` that gain by it.
-
-    Raises:
-        BuildError: when Node.js could not compress one.
-    """
+    """Write the compressed files beside those of `site` that gain by it."""
     files = [*compressible(site)]
     with step("Compressing what is new"):
         fill_cache(files, node)
@@ -55,11 +51,7 @@ def compressible(site: Path) -> Iterator[Path]:
 
 
 def fill_cache(files: Iterable[Path], node: Node) -> None:
-    """Compress what the cache lacks of these files.
-
-    Raises:
-        BuildError: when Node.js could not compress one.
-    """
+    """Compress what the cache lacks of these files; BuildError when Node.js could not do one."""
     CACHE.mkdir(parents=True, exist_ok=True)
     missing = {kept: plain for plain in files for kept in _kept(plain) if not kept.exists()}
     if not missing:

@@ -19,10 +19,7 @@ LOOSE = "script-src 'self' 'unsafe-inline'"
 
 
 def pin_inline_scripts(site: Path) -> None:
-    """Put the hashes of all inline scripts into the policy of every page of `site`.
-
-    Raises BuildError when a page has no policy.
-    """
+    """Put the hashes of all inline scripts into every page's policy; BuildError if it has none."""
     texts = [page.read_text("utf-8") for page in site.rglob("*.html")]
     hashes = sorted(set[str]().union(*map(script_hashes, texts)))
     strict = " ".join(["script-src 'self'", *(f"'sha256-{found}'" for found in hashes)])

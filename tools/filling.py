@@ -14,16 +14,11 @@ PLACEHOLDERS = re.compile(
 
 
 def fill_notebooks(folder: Path, source: Source) -> None:
-    """Write what to install into every notebook of `folder`.
-
-    Raises BuildError when one has not one place for it.
-    """
+    """Write what to install into every notebook, in the one place for it, else BuildError."""
     for notebook in sorted(folder.glob("*.ipynb")):
         text = notebook.read_text("utf-8")
-        if text.count(EMPTY) != 1:
-            raise BuildError(
-                f"{notebook.name}: must have one line {EMPTY}, has {text.count(EMPTY)}."
-            )
+        if (count := text.count(EMPTY)) != 1:
+            raise BuildError(f"{notebook.name}: must have one line {EMPTY}, has {count}.")
         notebook.write_text(text.replace(EMPTY, f'SOURCE = \\"{source.origin}\\"'), "utf-8")
 
 

@@ -19,11 +19,10 @@ from tools.compile_bytecode import (
     MODULES,
     Modules,
     add_entry,
+    add_module,
     add_packed,
-    compiled,
     module_of,
     names_of,
-    pyc,
 )
 
 HEADER_SIZE = 16  # of a `.pyc` file
@@ -71,9 +70,9 @@ def write_closure(library: str, names: list[str], calculator: str, target: str) 
         add_packed(closure, MODULES, _code(whole, chosen - early))
         with zipfile.ZipFile(calculator) as archive:
             add_entry(closure, f"{FINDER}.pyc", archive.read(f"{FINDER}.pyc"))
-        _add_module(closure, "sitecustomize", INSTALL)
+        add_module(closure, "sitecustomize", INSTALL)
         left_out = " ".join(sorted(paths.keys() - chosen))
-        _add_module(closure, "left_out", f"NAMES = frozenset({left_out!r}.split())")
+        add_module(closure, "left_out", f"NAMES = frozenset({left_out!r}.split())")
 
 
 def write_readers(library: str, names: list[str], readers: str, target: str) -> None:
@@ -97,8 +96,3 @@ def _code(library: zipfile.ZipFile, names: set[str]) -> Modules:
         name: (library.read(paths[name])[HEADER_SIZE:], paths[name].endswith("/__init__.pyc"))
         for name in sorted(names)
     }
-
-
-def _add_module(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    source = text.encode()
-    add_entry(archive, f"{name}.pyc", pyc(compiled(source, f"{name}.py"), source))

@@ -22,12 +22,7 @@ WORD = re.compile(r"[^\W_]+(?:[.,'’/-][^\W_]+)*")
 
 @dataclass(slots=True)
 class Length:
-    """Words of one page.
-
-    Attributes:
-        shown: without those that a visitor has to unfold first.
-        folded: those inside closed `<details>`.
-    """
+    """Words of one page: those shown, and those inside closed `<details>`."""
 
     shown: int = 0
     folded: int = 0

@@ -21,7 +21,7 @@ HEADER = "# Written by `python3 build.py lock` from pyproject.toml; not to be ed
 TORCH_CPU_HASHES = {
     "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl": (
         "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
-    ),
+    )
 }
 
 EXTRAS = {
@@ -83,9 +83,8 @@ def _cpu_block(torch: Iterable[str]) -> str:
     hashes = [h for name, h in TORCH_CPU_HASHES.items() if name.startswith(f"torch-{version}+")]
     if not hashes:
         raise BuildError(f"torch = {version}: TORCH_CPU_HASHES in tools/lock.py lacks its files.")
-    return (
-        " \\\n    ".join([f"torch=={version}+cpu", *(f"--hash=sha256:{h}" for h in hashes)]) + "\n"
-    )
+    lines = [f"torch=={version}+cpu", *(f"--hash=sha256:{digits}" for digits in hashes)]
+    return " \\\n    ".join(lines) + "\n"
 
 
 def _write(group: Group, blocks: Iterable[str]) -> None:

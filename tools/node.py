@@ -49,11 +49,9 @@ def find_node() -> Node:
 
 def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Path:
     """Fill node_modules with what package-lock.json pins, unless it is there already."""
+    options = ["--omit=dev"] if packages is Packages.SITE else []
     # Whoever has all of them has those of the site.
-    enough = {packages, Packages.ALL}
-    return _install(
-        node, ROOT, packages, enough, ["--omit=dev"] if packages is Packages.SITE else []
-    )
+    return _install(node, ROOT, packages, {packages, Packages.ALL}, options)
 
 
 def install_lighthouse(node: Node) -> Path:

@@ -49,9 +49,7 @@ REPLACED = {
     ),
 }
 OWN = Check(
-    check_type=PreferredForms(REPLACED),
-    path="replaced_words",
-    message="Write '{}', not '{}'.",
+    check_type=PreferredForms(REPLACED), path="replaced_words", message="Write '{}', not '{}'."
 )
 
 # proselint's rules, without those that ask for a typesetter's characters, take formulas and tables

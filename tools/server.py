@@ -18,19 +18,11 @@ from tools.versions import VERSIONED
 # What a server must say for a browser to take modules, and WebAssembly while it downloads.
 # Written out, since Python's own table follows the machine's settings.
 MIME_TYPES = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".mjs": "text/javascript",
-    ".json": "application/json",
-    ".jsonl": "application/x-ndjson",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".wasm": "application/wasm",
-    ".woff2": "font/woff2",
-    ".xml": "application/xml",
-    ".zip": "application/zip",
-}
+    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".mjs": "text/javascript",
+    ".json": "application/json", ".jsonl": "application/x-ndjson", ".svg": "image/svg+xml",
+    ".png": "image/png", ".wasm": "application/wasm", ".woff2": "font/woff2",
+    ".xml": "application/xml", ".zip": "application/zip",
+}  # fmt: skip
 ENCODINGS = {".br": "br", ".gz": "gzip"}  # of files that tools/compression.py made, best first
 FOREVER = "public, max-age=31536000, immutable"
 _LASTING = re.compile(rf"/{VERSIONED.pattern}/")  # as docs/_headers has it
@@ -80,11 +72,8 @@ class SiteHandler(SimpleHTTPRequestHandler):
 
     def guess_type(self, path: str | os.PathLike[str]) -> str:
         """The type of what is inside, not of how it is compressed."""
-        return super().guess_type(os.fspath(path).removesuffix(self._compressed_suffix))
-
-    @property
-    def _compressed_suffix(self) -> str:
-        return self._compressed[0].suffix if self._compressed else ""
+        suffix = self._compressed[0].suffix if self._compressed else ""
+        return super().guess_type(os.fspath(path).removesuffix(suffix))
 
     def _find_compressed(self) -> tuple[Path, str] | None:
         """The best form that the browser takes, and its encoding; None where there is none."""
@@ -95,7 +84,9 @@ class SiteHandler(SimpleHTTPRequestHandler):
         names = {name.partition(";")[0].strip() for name in accepted.split(",")}
         for suffix, encoding in ENCODINGS.items():
             found = plain.with_name(plain.name + suffix)
-            if encoding in names and found.is_file() and not _is_older(found, plain):
+            is_taken = encoding in names and found.is_file() and plain.is_file()
+            # an older one is of another content
+            if is_taken and found.stat().st_mtime >= plain.stat().st_mtime:
                 return found, encoding
         return None
 
@@ -129,11 +120,6 @@ class SiteHandler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing: the terminal shows builds, not requests."""
-
-
-def _is_older(compressed: Path, plain: Path) -> bool:
-    """True if the plain file is missing or was changed after it was compressed."""
-    return not plain.is_file() or compressed.stat().st_mtime < plain.stat().st_mtime
 
 
 class _Server(ThreadingHTTPServer):

@@ -61,9 +61,8 @@ class Source:
 
     def package(self, extra: str) -> str:
         """The package with an extra, as pip and uv take it."""
-        return (
-            f"./{ARCHIVE}[{extra}]" if self.needs_download else f"{NAME}[{extra}] @ {self.origin}"
-        )
+        beside = f"./{ARCHIVE}[{extra}]"
+        return beside if self.needs_download else f"{NAME}[{extra}] @ {self.origin}"
 
     def install(self, extra: str) -> str:
         """The command that installs the package with an extra."""
@@ -83,9 +82,8 @@ class Source:
 
     def kaggle(self, notebook: str) -> str:
         """The address that opens a notebook in Kaggle, which reads GitHub; else nothing."""
-        return self._on_github(
-            notebook, "https://www.kaggle.com/kernels/welcome?src=https://github.com"
-        )
+        reader = "https://www.kaggle.com/kernels/welcome?src=https://github.com"
+        return self._on_github(notebook, reader)
 
     def _on_github(self, notebook: str, reader: str) -> str:
         """The path of a published notebook on GitHub behind `reader`; empty if it is not there."""
@@ -103,10 +101,7 @@ class Source:
 
 
 def find_source() -> Source:
-    """The source as environment and clone tell it.
-
-    Raises BuildError when SOURCE_URL is no web address.
-    """
+    """The source as environment and clone tell it; BuildError if SOURCE_URL is no web address."""
     given = os.environ.get("SOURCE_URL", "").strip()
     repository = web_address(given or _origin())
     if given and not repository:

@@ -24,12 +24,7 @@ RELATIVE = re.compile(r"url\((?![\"']?data:)")
 def merge_styles(site: Path, node: Node) -> None:
     """Put the other style sheets of `site` before and behind ours, and link to it alone.
 
-    Args:
-        site: the built pages and their assets.
-        node: what runs PurgeCSS.
-
-    Raises:
-        BuildError: when one of them is not as expected.
+    Raises BuildError when one of them is not as expected.
     """
     before = [_only(site, pattern) for pattern in THEMES]
     behind = _only(site, GENERATED)
@@ -39,11 +34,9 @@ def merge_styles(site: Path, node: Node) -> None:
     ours, mark, end = styles.read_text("utf-8").rpartition(END)
     first = "".join(f"{path.read_text('utf-8').rstrip()}\n" for path in before)
     if RELATIVE.search(first):
-        raise BuildError(
-            "The theme's styles name files relative to themselves; see tools/styles.py."
-        )
-    behind_text = behind.read_text("utf-8")
-    styles.write_text(f"{first}{ours}{behind_text}{mark}{end}", "utf-8")
+        reason = "The theme's styles name files relative to themselves; see tools/styles.py."
+        raise BuildError(reason)
+    styles.write_text(f"{first}{ours}{behind.read_text('utf-8')}{mark}{end}", "utf-8")
     _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
     merged = [*before, behind]
     names = "|".join(re.escape(path.name) for path in merged)

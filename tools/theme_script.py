@@ -25,10 +25,7 @@ CHANGES = {
         r"new URL(\g<text>,\g<root>),\g<root>)",
     ),
     # The search starts, and loads its index of 141 kB, when it is opened, as in a site of files.
-    "start the search": (
-        r'\(location\.protocol!=="file:"\)(?=,\w+\("search"\)\))',
-        "(!1)",
-    ),
+    "start the search": (r'\(location\.protocol!=="file:"\)(?=,\w+\("search"\)\))', "(!1)"),
     # Its worker starts with the first message to it, which is sent when it is opened: 330 ms.
     "start the search's worker": (
         r"(?<==)new Worker\((?P<address>\w+)\)(?=\)\{)",
@@ -70,11 +67,7 @@ CHANGES = {
 
 
 def change_theme_script(site: Path) -> None:
-    """Make the changes in the script of `site`, and name each that finds no place.
-
-    Raises:
-        BuildError: when there is no script.
-    """
+    """Make the changes in the script of `site`, which must be there; name what finds no place."""
     (bundle,) = sorted(site.glob(BUNDLE)) or (None,)
     if bundle is None:
         raise BuildError(f"{BUNDLE}: the theme must have one.")

@@ -24,12 +24,8 @@ VERSIONED = re.compile(r"(?:assets|pyodide)-[0-9a-f]{12}")
 def name_by_content(site: Path, path: str) -> None:
     """Rename the folders of `site` that pages load from, and everything that refers to them.
 
-    Args:
-        site: the built site, its pages not yet pinned or compressed.
-        path: the path of the site's address, which its 404 page begins addresses with.
-
-    Raises:
-        BuildError: when the scripts refer to these folders in an unexpected way.
+    The pages are not yet pinned or compressed; that for wrong addresses begins links with `path`.
+    Raises BuildError when the scripts refer to these folders in an unexpected way.
     """
     assets = site / "assets"
     pyodide = (assets / "pyodide").rename(site / f"pyodide-{_digest(assets / 'pyodide')}")
@@ -46,11 +42,7 @@ def name_by_content(site: Path, path: str) -> None:
 
 
 def folder_of(site: Path, kind: str) -> Path:
-    """The folder "assets" or "pyodide" of a built site.
-
-    Raises:
-        BuildError: when there is none, or more than one.
-    """
+    """The folder "assets" or "pyodide" of a built site; BuildError unless there is one."""
     found = [folder for folder in site.glob(f"{kind}-*") if VERSIONED.fullmatch(folder.name)]
     if len(found) != 1:
         raise BuildError(f"{site}: must have one folder {kind}-HASH, has {len(found)}.")
