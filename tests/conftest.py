@@ -43,13 +43,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SideBySid
 
 @pytest.fixture(scope="session")
 def chromium() -> Path:
-    """A Chromium that starts."""
     return find_chromium()
 
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The folder of the built site."""
     if not (SITE / "index.html").is_file():
         pytest.fail("There is no site/: run `python3 build.py build` first.")
     return SITE

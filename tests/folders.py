@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def written(folder: Path, files: Mapping[str, str]) -> Path:
-    """The folder, with files of these texts."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")

@@ -26,7 +26,6 @@ def text_of(tool: str) -> str:
 
 
 def zipped(path: Path, files: dict[str, str]) -> str:
-    """The path of an archive of these files."""
     with zipfile.ZipFile(path, "w") as target:
         for name, text in files.items():
             target.writestr(name, text)
@@ -48,15 +47,14 @@ def compiled(tmp_path: Path) -> Path:
     return bytecode
 
 
-def test_python_imports_from_the_compiled_zip(compiled: Path) -> None:
+def test_python_imports_from_the_compiled_zip_which_has_other_files_and_no_source(
+    compiled: Path,
+) -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(compiled)!r})\n"
         "import package.failing as module; print(module.fail.__name__, module.__doc__)"
     )
     assert printed(program) == "fail None\n"
-
-
-def test_other_files_are_copied_and_no_source_is_left(compiled: Path) -> None:
     with zipfile.ZipFile(compiled) as archive:
         assert archive.read("package/data.txt") == b"kept"
         assert not [name for name in archive.namelist() if name.endswith(".py")]

@@ -49,7 +49,6 @@ def test_a_misspelt_word_is_found_and_a_name_in_code_is_none(tmp_path: Path) -> 
 
 
 def node(*words: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a tool of node_modules."""
     script, *options = words
     command = [find_node().node, NODE_MODULES / script, *options]
     return subprocess.run(

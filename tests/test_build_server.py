@@ -29,7 +29,6 @@ def get(address: str, **headers: str) -> HTTPResponse:
 
 
 def refused(address: str, **headers: str) -> tuple[int, Message, bytes]:
-    """Status, headers and content of an answer that is none."""
     with pytest.raises(urllib.error.HTTPError) as caught:
         get(address, **headers)
     with caught.value as error:  # it holds a socket

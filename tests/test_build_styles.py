@@ -20,7 +20,6 @@ LINKS = """<head>
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site with four style sheets and two pages."""
     files = {
         "assets/stylesheets/main.0a1b.min.css": "@charset \"UTF-8\";a{b:url('data:,')}",
         "assets/stylesheets/main.0a1b.min.css.map": "{}",

@@ -20,7 +20,6 @@ NO_PAGES = shutil.ignore_patterns("pyodide", "live", "share", "*.zip", "*.gz")
 
 @pytest.fixture(scope="module")
 def other_site(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The staged pages as Zensical builds them."""
     assert (site / "index.html").is_file()
     project = tmp_path_factory.mktemp("zensical")
     shutil.copytree(STAGING, project / "docs", ignore=NO_PAGES)
@@ -47,7 +46,6 @@ def other_site(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def article(page: Path) -> str:
-    """The words of a page's content."""
     text = page.read_text("utf-8")
     start, end = text.index("<article"), text.index("</article>")
     return " ".join(" ".join(p.text for p in VisibleText(text[start:end]).pieces).split())

@@ -1,5 +1,6 @@
 """Models and plans that hypothesis draws: every one of them is one that the calculator takes."""
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from calculator.estimate import estimate
 from calculator.models.registry import type_of
 from calculator.optimizers.registry import rule_named
 from calculator.plan import Attention, Optimizer, Plan, Precision
+from calculator.protocol import handle
 from calculator.report import Report
 from calculator.resolution import default_length, refusal
 
@@ -26,11 +28,9 @@ class Case:
 
     @property
     def report(self) -> Report:
-        """The calculator's report."""
         return estimate(self.architecture, self.plan)
 
     def but(self, **options: Any) -> "Case":
-        """The same case with other options."""
         return Case(self.architecture, replace(self.plan, **options))
 
 
@@ -39,8 +39,12 @@ def options_of(words: str) -> dict[str, str]:
     return dict(word.split("=") for word in words.split())
 
 
+def ask(method: str, **params: object) -> Any:
+    """The protocol's answer to a page."""
+    return json.loads(handle(json.dumps({"id": 1, "method": method, "params": params})))
+
+
 def names(field: str) -> list[str]:
-    """The values of an option that has choices."""
     return [name for name, _ in Plan.options()[field].choices]
 
 
@@ -117,7 +121,6 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
 
 
 def can_run(case: Case, gpu: Card) -> bool:
-    """True if the card has the kernel that the plan names."""
     return not gpu.predates_ampere or case.plan.attention is not Attention.FLASH
 
 

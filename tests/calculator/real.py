@@ -29,7 +29,6 @@ def small_config(name: str) -> dict[str, Any]:
 
 
 def libraries() -> tuple[Any, Any]:
-    """PyTorch and transformers, imported when a test asks for them."""
     return importlib.import_module("torch"), importlib.import_module("transformers")
 
 
@@ -42,5 +41,4 @@ def real_model(kind: str, **values: Any) -> Any:
 
 
 def elements(model: Any) -> int:
-    """Parameters of a real model."""
     return sum(item.numel() for item in model.parameters())

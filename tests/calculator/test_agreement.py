@@ -12,8 +12,8 @@ from calculator.__main__ import main
 from calculator.bounds import range_of
 from calculator.page.states import read_state
 from calculator.planner.need import judged
-from calculator.protocol import handle
 from calculator.resolution import resolve
+from tests.calculator.plans import ask
 
 QWEN = {"model": "Qwen/Qwen3-0.6B", "sequence_length": "512"}
 STATES: list[dict[str, str]] = [
@@ -30,29 +30,22 @@ STATES: list[dict[str, str]] = [
 every_state = pytest.mark.parametrize("params", STATES, ids=str)
 
 
-def ask(method: str, params: dict[str, str]) -> Any:
-    found = json.loads(handle(json.dumps({"id": 1, "method": method, "params": params})))
-    assert found["kind"] == "result", found
-    return found["value"]
+@cache
+def _advised(*params: tuple[str, str]) -> Any:
+    while not (found := ask("advise", **dict(params))["value"])["done"]:
+        pass
+    return found
 
 
 def advised(params: dict[str, str]) -> Any:
     return _advised(*params.items())
 
 
-@cache
-def _advised(*params: tuple[str, str]) -> Any:
-    found = ask("advise", dict(params))
-    while not found["done"]:
-        found = ask("advise", dict(params))
-    return found
-
-
 @every_state
 def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
     params: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, largest = ask("answer", params), advised(params)["largest"]
+    page, largest = ask("answer", **params)["value"], advised(params)["largest"]
     words = shlex.split(page["command"])[4:]
     status = main(["fit", *words, "--gpu", params["gpu"], "--json"])
     terminal = json.loads(capsys.readouterr().out)
@@ -71,7 +64,7 @@ def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
 def test_each_way_needs_what_the_page_then_says(params: dict[str, str]) -> None:
     for way in advised(params)["ways"]:
         if way["query"] is not None:
-            there = ask("answer", dict(parse_qsl(way["query"])))
+            there = ask("answer", **dict(parse_qsl(way["query"])))["value"]
             assert there["verdict"]["state"] == "fits"
             assert there["figures"]["monitor.report.needed"] == way["need"]
 

@@ -27,7 +27,6 @@ GPT2 = find_model("gpt2-s")
 
 
 def highest(case: Case, most: int | None = None) -> dict[Phase, Memory]:
-    """The first highest point of each phase of the curve."""
     found: dict[Phase, Memory] = {}
     for point in curve(case.architecture, case.plan, most).points:
         if point.phase not in found or point.memory.total > found[point.phase].total:
@@ -68,15 +67,11 @@ def test_left_out_layers_stand_where_a_whole_tape_has_them(case: Case) -> None:
 
 
 def test_every_layer_is_in_the_curve_in_order() -> None:
-    points = curve(GPT2).points
-    layers = [point.layer for point in points if point.phase is Phase.FORWARD]
-    numbers = [int(layer.split()[1]) for layer in layers if layer.startswith("layer")]
-    assert numbers == sorted(numbers)
-    assert set(numbers) == set(range(1, 13))  # GPT-2 has 12 layers
-    back = [point.layer for point in points if point.phase is Phase.BACKWARD]
-    numbers = [int(layer.split()[1]) for layer in back if layer.startswith("layer")]
-    assert numbers == sorted(numbers, reverse=True)
-    assert set(numbers) == set(range(1, 13))
+    for phase, is_back in ((Phase.FORWARD, False), (Phase.BACKWARD, True)):
+        layers = [point.layer for point in curve(GPT2).points if point.phase is phase]
+        numbers = [int(layer.split()[1]) for layer in layers if layer.startswith("layer")]
+        assert numbers == sorted(numbers, reverse=is_back)
+        assert set(numbers) == set(range(1, 13))  # GPT-2 has 12 layers
 
 
 def test_the_scores_of_eager_attention_are_the_largest_at_the_end_of_a_long_forward_pass() -> None:
@@ -84,11 +79,9 @@ def test_the_scores_of_eager_attention_are_the_largest_at_the_end_of_a_long_forw
     points = curve(GPT2, plan).points
     last = next(point for point in points if point.layer.startswith("layer 12"))
     # of each layer before: a softmax of 4 x 12 x 1024 x 1024 numbers in 32 bits
-    (scores,) = [
-        held for held in last.largest if held.kind.width == 4 and "heads" in held.kind.size
-    ]
-    assert scores.kind.name == "self attention: softmax"
-    assert scores.count == 11
+    wide = [held for held in last.largest if held.kind.width == 4]
+    (scores,) = [held for held in wide if "heads" in held.kind.size]
+    assert (scores.kind.name, scores.count) == ("self attention: softmax", 11)
     assert scores.bytes == 11 * 4 * 12 * 1024**2 * 4
 
 

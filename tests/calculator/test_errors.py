@@ -16,11 +16,9 @@ def test_the_message_names_field_value_and_rule() -> None:
 
 
 def test_a_refusal_keeps_its_reason_on_the_way_from_another_process() -> None:
+    plan = Plan(optimizer=Optimizer.LION, gpus=2, data_parallel=DataParallel.FSDP)
     with pytest.raises(RefusedError) as caught:
-        estimate(
-            find_model("gpt2-s"),
-            Plan(optimizer=Optimizer.LION, gpus=2, data_parallel=DataParallel.FSDP),
-        )
+        estimate(find_model("gpt2-s"), plan)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (type(copy), str(copy)) == (RefusedError, str(caught.value))
     assert vars(copy) == vars(caught.value)

@@ -23,16 +23,12 @@ from calculator.models.registry import type_of
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import _known, record
 from calculator.plan import Checkpointing, ChunkedLoss, Plan, Precision
-from calculator.report import Memory, Phase, Report
+from calculator.report import Phase, Report
 from calculator.resolution import resolve
 from calculator.states import statics
 from tests.calculator.plans import Case, attention_kernels, cases, examples
 
 PARTS = {"weights", "gradients", "optimizer", "activations", "temporaries"}
-
-
-def memories(report: Report) -> list[Memory]:
-    return [*report.phases.values(), report.ram]
 
 
 @given(cases())
@@ -48,7 +44,7 @@ def the_peak_is_the_highest_phase_and_no_part_is_negative(report: Report) -> Non
     assert list(report.phases) == list(Phase)
     assert report.gpu.total == max(memory.total for memory in report.phases.values())
     assert report.phases[report.peak_phase] == report.gpu
-    for memory in memories(report):
+    for memory in (*report.phases.values(), report.ram):
         assert min(dataclasses.astuple(memory)) >= 0
 
 

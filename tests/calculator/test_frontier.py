@@ -1,6 +1,5 @@
 """The frontier of batch and length, through the protocol."""
 
-import json
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,14 +9,11 @@ import pytest
 from calculator.catalog import find_gpu, find_model
 from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
-from calculator.protocol import handle
+from tests.calculator.plans import ask
 
 
 def rows(**params: str) -> list[dict[str, Any]]:
-    """The protocol's rows."""
-    answer = json.loads(handle(json.dumps({"id": 1, "method": "frontier", "params": params})))
-    found: list[dict[str, Any]] = answer["value"]["rows"]
-    return found
+    return ask("frontier", **params)["value"]["rows"]
 
 
 @pytest.mark.parametrize(("model", "gpu"), [("bert-base", "t4"), ("gpt2-s", "rtx-4090")])

@@ -112,17 +112,13 @@ def test_where_nothing_can_be_kept_it_is_read_all_the_same(
     assert hub.read_hub_config("me/small") == CONFIG
 
 
-def test_a_token_opens_a_gated_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf_mine")
-    assert hub.read_hub_config("me/gated") == CONFIG
-
-
-def test_a_token_is_not_sent_to_the_host_that_a_redirect_names(
+def test_a_token_opens_a_gated_model_and_is_not_sent_to_the_host_that_a_redirect_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_mine")
-    assert hub.read_hub_config("me/moved") == CONFIG
-    assert [token for _, token in ASKED] == ["Bearer hf_mine", None]
+    for name in ("gated", "moved"):
+        assert hub.read_hub_config(f"me/{name}") == CONFIG
+    assert [token for _, token in ASKED] == ["Bearer hf_mine", "Bearer hf_mine", None]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +178,11 @@ def test_the_command_line_counts_a_model_that_the_catalog_lacks(
     assert '"me/small"' in capsys.readouterr().out
 
 
-def test_offline_is_an_option_and_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_offline_is_an_option_and_asks_nobody_as_a_model_of_the_catalog(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["estimate", "me/small", "--offline"]) == 2
     assert "leave --offline out" in capsys.readouterr().err
-    assert not ASKED
-
-
-def test_a_model_of_the_catalog_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["estimate", "distilbert/distilbert-base-uncased"]) == 0
-    assert main(["estimate", "https://huggingface.co/openai-community/gpt2"]) == 0
+    for name in ("distilbert/distilbert-base-uncased", "https://hf.co/openai-community/gpt2"):
+        assert main(["estimate", name]) == 0
     assert not ASKED

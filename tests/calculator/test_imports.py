@@ -50,7 +50,6 @@ def internal(module: str) -> set[str]:
 
 
 def reachable(module: str) -> set[str]:
-    """All that a module imports, directly or not."""
     found: set[str] = set()
     waiting = [module]
     while waiting:

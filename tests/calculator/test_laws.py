@@ -22,7 +22,6 @@ DRAWN = 40  # random plans, most of which break some rule
 
 
 def refusals() -> list[tuple[Configuration, InputError]]:
-    """The random plans that are refused."""
     found = []
     for each in drawn(4, DRAWN):
         try:

@@ -31,14 +31,18 @@ BAD = [
     ("estimate gpt2-s --sharing-groups 13", "sharing_groups", "13", "gpt2-s has 12 layers"),
     ("estimate gpt2-s --optimizer-bits 4", "optimizer_bits", "4", "must be one of: 32, 16, 8"),
     ("estimate gpt2-s --attention flash --precision fp32", "attention", "flash", "has code for"),
-    ("compare gpt2-s", "compare", "gpt2-s", "must be followed by -- and what changes"),
-    ("compare gpt2-s --", "compare", "gpt2-s", "must be followed by -- and what changes"),
+    *(
+        (f"compare gpt2-s{end}", "compare", "gpt2-s", "followed by -- and what")
+        for end in ("", " --")
+    ),
     ("compare gpt2-s -- --batch-size 0", "batch_size", "0", "from 1 to"),
     ("compare gpt2-s -- gpt2x", "model", "gpt2x", "did you mean"),
     ("estimate gpt2-s --batchsize 2", "command line", "--batchsize", "did you mean --batch-size?"),
     ("curve gpt2-s --points x", "points", "x", "must be a whole number"),
     ("curve gpt2-s --points 0", "points", "0", "at least 1"),
     ("estimate no-such-folder/config.json", "model", "no-such-folder/config.json", "no such file"),
+    ("explain gpt2-s no-such-file", "message", "no-such-file", ""),
+    ("explain gpt2-s .", "message", ".", ""),
 ]
 
 
@@ -135,12 +139,11 @@ def test_the_curve_is_printed_as_csv_and_as_json(capsys: Captured) -> None:
 
 
 def test_compare_prints_two_plans_and_their_difference(capsys: Captured) -> None:
+    common, full = ["gpt2-s", "--batch-size", "4"], ["--checkpointing", "full"]
     first, second = (
-        json.loads(answered(capsys, "estimate", "gpt2-s", "--batch-size", "4", *more, "--json"))
-        for more in ([], ["--checkpointing", "full"])
+        json.loads(answered(capsys, "estimate", *common, *more, "--json")) for more in ([], full)
     )
-    words = ["compare", "gpt2-s", "--batch-size", "4", "--json", "--", "--checkpointing", "full"]
-    found = json.loads(answered(capsys, *words))
+    found = json.loads(answered(capsys, "compare", *common, "--json", "--", *full))
     assert (found["first"], found["second"]) == (first, second)
     difference = found["difference"]
     assert difference["gpu"]["peak"] == second["gpu"]["peak"] - first["gpu"]["peak"] < 0
@@ -148,18 +151,18 @@ def test_compare_prints_two_plans_and_their_difference(capsys: Captured) -> None
     for place, phase in enumerate(difference["phases"]):
         assert phase["gpu"] == second["phases"][place]["gpu"] - first["phases"][place]["gpu"]
         assert sum(phase["parts"].values()) == phase["gpu"]
-    lines = answered(capsys, *(word for word in words if word != "--json")).splitlines()
+    lines = answered(capsys, "compare", *common, "--", *full).splitlines()
     assert any(line.split() == ["checkpointing", "none", "full"] for line in lines)
     assert len({len(line) for line in lines[:1] + [line for line in lines if "peak" in line]}) == 1
 
 
 def test_compare_has_the_second_plans_status(capsys: Captured) -> None:
-    large, small = ["--batch-size", "64"], ["--batch-size", "1"]
-    assert main(["compare", "gpt2-s", "--gpu", "t4", *large, "--", *small]) == 0
+    words, large, small = "compare gpt2-s --gpu t4", "--batch-size 64", "--batch-size 1"
+    assert main(f"{words} {large} -- {small}".split()) == 0
     out = capsys.readouterr().out
     assert "first: Tesla T4 16 GB: does not fit." in out
     assert "second: Tesla T4 16 GB: fits." in out
-    assert main(["compare", "gpt2-s", "--gpu", "t4", *small, "--", *large]) == 1
+    assert main(f"{words} {small} -- {large}".split()) == 1
 
 
 def test_fit_says_which_cards_lack_a_kernel(capsys: Captured) -> None:

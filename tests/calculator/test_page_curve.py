@@ -1,34 +1,22 @@
 """The curve as the page draws it, through the protocol."""
 
-import json
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from calculator.protocol import handle
 from calculator.units import format_bytes
-
-
-def drawn(**params: str) -> dict[str, Any]:
-    """The protocol's answer."""
-    return _drawn(*params.items())
+from tests.calculator.plans import ask
 
 
 @cache
-def _drawn(*params: tuple[str, str]) -> dict[str, Any]:
-    answer = json.loads(handle(json.dumps({"id": 1, "method": "curve", "params": dict(params)})))
-    assert answer["kind"] == "result", answer
-    value: dict[str, Any] = answer["value"]
-    return value
+def drawn(**params: str) -> dict[str, Any]:
+    return ask("curve", **params)["value"]
 
 
 def reported(**params: str) -> dict[str, Any]:
-    """The report of the same state."""
-    answer = json.loads(handle(json.dumps({"id": 1, "method": "answer", "params": params})))
-    found: dict[str, Any] = answer["value"]["report"]
-    return found
+    return ask("answer", **params)["value"]["report"]
 
 
 STATES: list[dict[str, str]] = [
@@ -49,19 +37,17 @@ def test_the_picture_shows_the_reported_peak_and_phases(state: dict[str, str]) -
     for sentence, phase in zip(found["summary"], report["phases"], strict=True):
         assert f"is highest at {format_bytes(phase['gpu'])} (" in sentence
     assert sum("This is the peak." in sentence for sentence in found["summary"]) == 1
+    shares_are_in_order_and_within_the_picture(found)
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_shares_are_in_order_and_within_the_picture(state: dict[str, str]) -> None:
-    found = drawn(**state)
+def shares_are_in_order_and_within_the_picture(found: dict[str, Any]) -> None:
     places = [point["x"] for point in found["points"]]
     assert places[0] == 0
-    assert all(before <= after for before, after in pairwise(places))
-    assert max(places) < 1
+    assert places == sorted(places)
+    assert places[-1] < 1
     for point in found["points"]:
         assert point["tops"] == sorted(point["tops"])
-        assert point["tops"][0] >= 0
-        assert point["tops"][-1] < 1
+        assert 0 <= point["tops"][0] <= point["tops"][-1] < 1
         assert 0 <= point["name"] < len(found["names"])
         assert all(0 <= kind < len(found["kinds"]) for kind, _, _ in point["largest"])
     assert all(0 < line["y"] < 1 for line in found["lines"])

@@ -13,24 +13,13 @@ from tests.calculator.plans import architectures, examples
 # the sizes of the catalog in transformers 5.23's BertForMaskedLM, T5ForConditionalGeneration,
 # GPT2LMHeadModel and GPTJForCausalLM: sum(p.numel() for p in model.parameters())
 HUGGING_FACE = {
-    "bert-base": 109_514_298,
-    "bert-large": 335_174_458,
-    "t5-small": 60_506_624,
-    "t5-base": 222_903_552,
-    "t5-large": 737_668_096,
-    "t5-3b": 2_851_598_336,
-    "t5-11b": 11_307_321_344,
-    "gpt2-s": 124_439_808,
-    "gpt2-m": 354_823_168,
-    "gpt2-l": 774_030_080,
-    "gpt2-xl": 1_557_611_200,
-    "gpt3-s": 125_226_240,
-    "gpt3-m": 355_871_744,
-    "gpt3-3b": 2_651_553_280,
-    "gpt3-7b": 6_658_404_352,
-    "gpt3-175b": 174_604_259_328,
+    "bert-base": 109_514_298, "bert-large": 335_174_458, "t5-small": 60_506_624,
+    "t5-base": 222_903_552, "t5-large": 737_668_096, "t5-3b": 2_851_598_336,
+    "t5-11b": 11_307_321_344, "gpt2-s": 124_439_808, "gpt2-m": 354_823_168, "gpt2-l": 774_030_080,
+    "gpt2-xl": 1_557_611_200, "gpt3-s": 125_226_240, "gpt3-m": 355_871_744,
+    "gpt3-3b": 2_651_553_280, "gpt3-7b": 6_658_404_352, "gpt3-175b": 174_604_259_328,
     "gpt-j-6b": 6_050_882_784,
-}
+}  # fmt: skip
 
 
 def count(model: str, **options: Any) -> int:

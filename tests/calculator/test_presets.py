@@ -42,14 +42,13 @@ def test_adapters_leave_out_experts_that_peft_fuses() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"preset": "full", "optimizer": "adafactor"},
-        {"preset": "qlora", "lora": "0"},
-        {"preset": "full", "precision": "half"},
-        {"preset": "full", "gpus": "8", "data_parallel": "fsdp"},
+        *("preset=full optimizer=adafactor", "preset=qlora lora=0", "preset=full precision=half"),
+        "preset=full gpus=8 data_parallel=fsdp",
     ],
 )
-def test_another_choice_takes_along_what_only_serves_the_presets(given: dict[str, object]) -> None:
-    resolve(QWEN, plan_with(QWEN, T4, given))  # refused with the 8 bits, 4 bits or the scaler
+def test_another_choice_takes_along_what_only_serves_the_presets(given: str) -> None:
+    # refused with the 8 bits, 4 bits or the scaler
+    resolve(QWEN, plan_with(QWEN, T4, options_of(given)))
 
 
 def test_llama_3_1_8b_fits_a_free_t4_by_qlora_alone() -> None:
@@ -72,9 +71,6 @@ def test_a_plan_is_told_by_what_differs_from_its_preset(
 ) -> None:
     plan = plan_with(QWEN, ADA, {"preset": "qlora", **given})
     assert beside(Preset.QLORA, QWEN, plan, ADA) == told
-
-
-def test_a_plan_that_a_preset_cannot_make_is_told_without_it() -> None:
     # left out, the adapters' targets are the model's own: no option beside the preset says so
     plan = plan_with(QWEN, ADA, {"lora": 16, "precision": "half"})
     assert beside(Preset.LORA, QWEN, plan, ADA) is None

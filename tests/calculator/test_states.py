@@ -78,15 +78,13 @@ def test_offload_leaves_weights_and_gradients_on_the_gpu_and_moves_both(
 
 def test_each_of_several_equal_tensors_is_moved() -> None:
     moved = statics([ParameterTensor("matrix", (1024, 3), copies=5)], 0, plan(offload="optimizer"))
-    assert (moved.to_ram, moved.to_gpu) == (5 * 4 * 1024 * 3, 5 * 4 * 1024 * 3)
+    assert moved.to_ram == moved.to_gpu == 5 * 4 * 1024 * 3
 
 
 def test_a_gradient_scaler_keeps_its_scale_and_a_counter() -> None:
     # torch/amp/grad_scaler.py: `_scale` and `_growth_tracker`, each in a block of 512 bytes
-    autocast = {"precision": "amp", "format": "fp16"}
-    scaled, plain = (
-        statics(MATRIX, 0, plan(**autocast, gradient_scaler=on)).optimizer for on in (True, False)
-    )
+    plans = (plan(precision="amp", format="fp16", gradient_scaler=on) for on in (True, False))
+    scaled, plain = (statics(MATRIX, 0, each).optimizer for each in plans)
     assert scaled - plain == 2 * 512
 
 

@@ -19,7 +19,6 @@ from tests.calculator.plans import Case
 
 
 def whole_tape(case: Case) -> Tape:
-    """The tape of a step with no layer left out."""
     return run_step(whole_step(case))
 
 
@@ -36,7 +35,6 @@ def whole_step(case: Case) -> Step:
 
 
 def numbers_of(case: Case) -> Numbers:
-    """Every size's number."""
     return prepare.numbers_of(case.architecture, resolve(case.architecture, case.plan))
 
 

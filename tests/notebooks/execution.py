@@ -23,7 +23,6 @@ def read(name: str) -> NotebookNode:
 
 
 def code_of(notebook: NotebookNode, cell_id: str) -> str:
-    """The source of one cell."""
     (source,) = [cell.source for cell in notebook.cells if cell.id == cell_id]
     return str(source)
 
@@ -54,7 +53,6 @@ def prepared(name: str, parameters: Mapping[str, object], folder: Path) -> Noteb
 
 
 def printed(notebook: NotebookNode) -> dict[str, str]:
-    """Text that each cell of code printed, by its id."""
     return {cell.id: _printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
 
 

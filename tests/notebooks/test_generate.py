@@ -29,9 +29,13 @@ def printed(folder: Path) -> dict[str, str]:
     return execute(NAME, parameters, folder)
 
 
-def test_it_loads_the_newest_checkpoint_of_a_live_folder(printed: dict[str, str]) -> None:
+def test_it_loads_the_newest_checkpoint_of_a_live_folder_and_saves_the_sheet(
+    printed: dict[str, str], folder: Path
+) -> None:
     count = sum(parameter.numel() for parameter in build_model(TINY).parameters())
     assert f"{count:,} parameters, recipe tiny, on " in printed["model"]
+    with Image.open(folder / "pictures.png") as sheet:
+        assert sheet.width > 2 * 128
 
 
 def test_it_prints_the_scores_of_the_kept_pictures_the_best_first(printed: dict[str, str]) -> None:
@@ -42,9 +46,3 @@ def test_it_prints_the_scores_of_the_kept_pictures_the_best_first(printed: dict[
         assert name == prompt
         assert len(scores) == 2
         assert scores == sorted(scores, reverse=True)
-
-
-def test_it_saves_the_sheet(printed: dict[str, str], folder: Path) -> None:
-    assert printed
-    with Image.open(folder / "pictures.png") as sheet:
-        assert sheet.width > 2 * 128

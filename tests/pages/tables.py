@@ -12,5 +12,4 @@ def rows_of(page: str) -> list[list[str]]:
 
 
 def cells_of(page: str) -> set[str]:
-    """The HTML of all cells."""
     return {cell for row in rows_of(page) for cell in row}

@@ -42,7 +42,6 @@ def write_assets(assets):
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder with a copy of templates/."""
     shutil.copytree(ROOT / "templates", tmp_path / "templates")
     return tmp_path
 

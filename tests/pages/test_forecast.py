@@ -14,10 +14,11 @@ def forecasts(*states: tuple[list[float], int]) -> list[Any]:
     return call("docs/assets/live/forecast.js", "timeLeft", states)
 
 
-def test_an_even_pace_goes_on() -> None:
-    times = [2000.0 * step for step in range(55)]
-    (found,) = forecasts((times, 30))
+def test_an_even_pace_goes_on_and_nothing_is_forecast_from_few_steps_or_after_the_last() -> None:
+    even = [2000.0 * step for step in range(55)]
+    found, *others = forecasts((even, 30), (even[:20], 10), (even, 0), ([], 10))
     assert found == pytest.approx({"seconds": 60, "low": 60, "high": 60})
+    assert others == [None] * 3
 
 
 def test_the_newest_pace_is_forecast_and_the_fastest_and_slowest_bound_it() -> None:
@@ -26,11 +27,6 @@ def test_the_newest_pace_is_forecast_and_the_fastest_and_slowest_bound_it() -> N
     times = [1000 * sum(paces[:step]) for step in range(len(paces) + 1)]
     (found,) = forecasts((times, 7))
     assert found == pytest.approx({"seconds": 14, "low": 7, "high": 21})
-
-
-def test_nothing_is_forecast_from_few_steps_or_after_the_last() -> None:
-    times = [1000.0 * step for step in range(30)]
-    assert forecasts((times[:20], 10), (times, 0), ([], 10)) == [None] * 3
 
 
 def test_the_recorded_runs_end_was_mostly_inside_the_interval() -> None:

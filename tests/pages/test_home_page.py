@@ -45,7 +45,6 @@ def peer(number: int, samples: int, state: str = "training", name: str = "") -> 
 
 
 def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
-    """The volunteers' places in the figure of the swarm."""
     return call("templates/pages/index/ring.js", "discs", [[peers]])[0]
 
 
@@ -63,7 +62,6 @@ def young(tmp_path: Path) -> Run:
 
 
 def drawn(run: Run, *peers: dict[str, object]) -> ElementTree.Element:
-    """The figure of a run with these volunteers."""
     (run.folder / "peers.json").write_text(json.dumps(peers))
     swarm = ask_script(TEXTS, run.folder)["swarm"]
     return ElementTree.fromstring(swarm.replace(" data-off", ' data-off=""'))
@@ -87,17 +85,13 @@ def test_a_discs_area_is_the_contribution() -> None:
     assert large["radius"] == pytest.approx(2 * small["radius"])
 
 
-def test_lines_join_each_two_who_are_there(young: Run) -> None:
-    figure = drawn(young, peer(0, 9), peer(1, 9, "syncing"), peer(2, 9, "left"))
+def test_lines_join_each_two_who_are_there_and_a_hostile_name_is_only_text(young: Run) -> None:
+    name = '<script>"&'
+    figure = drawn(young, peer(0, 9, name=name), peer(1, 9, "syncing"), peer(2, 9, "left"))
     lines = [line for line in figure.iter() if line.get("class") == "swarm__chord"]
     on = [line.get("data-ends") for line in lines if line.get("data-off") is None]
     assert (len(lines), on) == (3, ["0000 0001"])
-
-
-def test_a_hostile_name_is_only_text(young: Run) -> None:
-    name = '<script>"&'
-    figure = drawn(young, peer(0, 1, name=name))
-    assert [text.text for text in figure.findall(".//text")] == [name]
+    assert name in {text.text for text in figure.findall(".//text")}
     assert name in figure.get("aria-label", "")
 
 

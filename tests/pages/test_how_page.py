@@ -20,11 +20,6 @@ def page() -> str:
     return render_page("how-it-works")
 
 
-@pytest.fixture(scope="module")
-def measurements() -> str:
-    return render_page("measurements")
-
-
 def test_each_stair_sends_less_and_the_last_a_quarter_of_a_gigabyte() -> None:
     stairs = exchange_stairs()
     sent = [stair.sent for stair in stairs]

@@ -40,11 +40,13 @@ def told(name: str, status: int, text: str) -> tuple[str, list[list[str]]]:
     return json.loads(printed(PROGRAM.format(address=address, **given)))
 
 
-def test_one_request_without_cookies_brings_the_text() -> None:
-    answer, asked = told("https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", 200, "{}")
-    assert answer == "{}"
-    address = "https://huggingface.co/Qwen/Qwen2.5-7B/resolve/main/config.json"
-    assert asked == [[address, "omit"]]
+def test_one_request_without_cookies_brings_the_text_and_what_is_no_name_asks_nobody() -> None:
+    address = "https://huggingface.co/Qwen/Qwen2.5-7B"
+    asked = [[f"{address}/resolve/main/config.json", "omit"]]
+    assert told(f"{address}/tree/main", 200, "{}") == ["{}", asked]
+    answer, asked = told("../mine", 200, "{}")
+    assert "Enter a model's name on the Hub" in answer
+    assert asked == []
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,3 @@ def test_each_trouble_is_told_with_the_way_out(status: int, text: str, words: st
     assert answer.startswith("refused: ")
     assert words in answer
     assert len(asked) == 1
-
-
-def test_what_is_no_name_asks_nobody() -> None:
-    answer, asked = told("../mine", 200, "{}")
-    assert "Enter a model's name on the Hub" in answer
-    assert asked == []

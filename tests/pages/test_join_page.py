@@ -112,13 +112,10 @@ def test_clip_has_as_many_parameters_as_its_download_is_computed_from() -> None:
     assert sum(p.numel() for p in clip.parameters()) == volunteer_costs.CLIP_PARAMETERS
 
 
-def test_a_line_of_the_live_data_is_as_long_as_told() -> None:
+def test_a_line_of_live_data_and_the_checkpoints_that_are_kept_are_as_told() -> None:
     lines = (ROOT / "docs/live/rehearsal/progress.jsonl").read_text("utf-8").splitlines()
     assert "200 bytes" in render_page("run-your-own")
     assert sum(map(len, lines)) / len(lines) == pytest.approx(200, rel=0.15)
     assert json.loads(lines[0])["step"] == 1
-
-
-def test_the_monitor_keeps_as_many_checkpoints_as_told() -> None:
     checkpoint = pytest.importorskip("training.model.checkpoint")
     assert checkpoint.KEPT == CHECKPOINTS_KEPT

@@ -38,7 +38,6 @@ def young(tmp_path: Path) -> Run:
 
 
 def person(number: int, **others: object) -> dict[str, object]:
-    """A volunteer of a run."""
     times = {"first_seen": CARD["start"], "last_seen": CARD["start"]}
     counted = {"samples": 5, "seconds": 1.0, "steps": 1, **times, "state": "training"}
     return {"id": f"{number:012x}", "name": "", **counted, **others}
@@ -93,18 +92,16 @@ def test_a_crowd_is_cut_to_what_a_page_can_hold(young: Run) -> None:
     assert not describe(young)["has_traffic"]
 
 
-def test_traffic_is_what_was_sent_and_received(young: Run) -> None:
+def test_traffic_is_what_was_sent_and_received_and_what_is_no_volunteer_is_left_out(
+    young: Run,
+) -> None:
     first = person(1, bytes_sent=2**20, bytes_received=2**21)
-    (young.folder / "peers.json").write_text(json.dumps([first, person(2)]))
+    people = [first, person(2), person(3, samples="many"), {"id": "alone"}]
+    (young.folder / "peers.json").write_text(json.dumps(people))
     page = describe(young)
     assert page["has_traffic"]
     assert [plain(one["traffic"]) for one in page["contributors"]] == ["3.00 MiB", "–"]
-
-
-def test_what_is_not_a_volunteer_is_left_out_as_on_the_live_page(young: Run) -> None:
-    people = [person(1), person(2, samples="many"), {"id": "alone"}]
-    (young.folder / "peers.json").write_text(json.dumps(people))
-    assert [one["id"] for one in describe(young)["contributors"]] == [people[0]["id"]]
+    assert [one["id"] for one in page["contributors"]] == [one["id"] for one in people[:2]]
 
 
 def test_a_half_written_line_does_not_stop_the_build(young: Run) -> None:
@@ -160,9 +157,9 @@ def test_sizes_are_in_the_calculators_words() -> None:
 
 
 def test_traffic_is_drawn_as_the_mean_of_recent_steps() -> None:
-    """Every fifth step moves more, as states are averaged then; the mean of five is level."""
+    # every fifth step moves more, as states are averaged then; the mean of five is level
     moved = [5.0, 1.0, 1.0, 1.0, 2.0] * 3
-    (means,) = call("docs/assets/live/series.js", "recentMeans", [[moved, 5]])
+    means, few = call("docs/assets/live/series.js", "recentMeans", [[moved, 5], [[None, 4.0], 5]])
     assert means[:2] == [5.0, 3.0]  # of as many steps as there are
     assert means[4:] == [2.0] * 11
-    assert call("docs/assets/live/series.js", "recentMeans", [[[None, 4.0], 5]])[0] == [None, 4.0]
+    assert few == [None, 4.0]

@@ -34,16 +34,12 @@ def live(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_losses_are_compared_after_as_many_sequences(live: Path) -> None:
+def test_losses_and_a_usual_step_s_traffic_are_compared_for_as_many_sequences(live: Path) -> None:
     found = side_by_side.read(live)
     # 400 and 250 sequences: the first run's third step ends beyond the shorter one
     assert ["Loss after 250 sequences", "4.500", "4.000"] in found.rows
     assert "Loss from 5.000 after 100 sequences to 4.000 after 200 sequences" in found.curve
     assert "Loss from 6.000 after 100 sequences to 2.000 after 250 sequences" in found.curve
-
-
-def test_traffic_is_that_of_a_usual_step_for_as_many_sequences(live: Path) -> None:
-    found = side_by_side.read(live)
     # 40 bytes a sequence each way, and one and three
     assert ["Sent by all for 4,096 sequences", "164 kB", "4.10 kB"] in found.rows
     assert ["Received by all for 4,096 sequences", "164 kB", "12.3 kB"] in found.rows

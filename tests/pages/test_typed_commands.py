@@ -52,14 +52,11 @@ def test_one_line_installs_and_joins(source: Source, monkeypatch: pytest.MonkeyP
     is_understood(f"python -m training {' '.join(arguments)}", monkeypatch)
 
 
-def test_the_run_file_on_the_page_is_one() -> None:
+def test_the_run_file_on_the_page_is_one_and_the_extra_that_is_installed_exists() -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```", render_page("run-your-own"), re.M | re.S)
     run = parse(text)
     assert run.recipe == "paper"
     assert run.authority.startswith("https://")
-
-
-def test_the_extra_that_is_installed_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', install(Source("https://example.org/run")))[0]
     assert project["name"] == name

@@ -15,14 +15,11 @@ def falls() -> list[Fall]:
     return waterfall(sparse_links.read())
 
 
-def test_the_cluster_s_method_sends_the_whole_model_eight_times_in_32_bits(
+def test_the_cluster_sends_all_in_32_bits_and_the_2021_run_its_gradients_and_weights(
     falls: list[Fall],
 ) -> None:
-    # 1,116,354,148 numbers of 4 bytes (reference run), 7/8 of them out and back, both ways
+    # 1,116,354,148 numbers of 4 bytes (reference run), 7/8 of them out and back, both ways, 8 times
     assert falls[0].moved == pytest.approx(8 * 4 * 1_116_354_148 * 4 * 7 / 8)
-
-
-def test_the_2021_run_moves_its_gradients_and_its_weights(falls: list[Fall]) -> None:
     # 126.4 MB of gradients in 8 bits (reference run) and as much of weights
     (paper,) = (fall for fall in falls if fall.label == "Averaged weights")
     assert paper.moved / 1e6 == pytest.approx(2 * 126.4 * 4 * 7 / 8, abs=0.5)

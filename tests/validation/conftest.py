@@ -48,7 +48,6 @@ class Server:
         self.measurer = os.fdopen(tells, "w"), os.fdopen(hears)
 
     def measured(self, question: str) -> Any:
-        """Answer of the measurer to a line."""
         return _answer(*self.measurer, question)
 
     def exits(self, question: str) -> Any:
@@ -74,7 +73,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def server(libraries: None) -> Iterator[Server]:
-    """The process, started when the first test asks for it."""
     started = Server()
     yield started
     started.end()

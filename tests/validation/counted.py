@@ -53,7 +53,6 @@ def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tup
 
 
 def on_the_cpu(words: str) -> Row:
-    """A row of real tensors."""
     return measure(parse(words.split()), "cpu")
 
 
@@ -173,17 +172,14 @@ class StandInAllocator:
         self.reset()
 
     def allocated(self) -> int:
-        """Bytes alive now."""
         alive = self.log.alive().items()
         mine = (size for block, (size, place) in alive if place is Place.GPU and block >= self.own)
         return sum(map(block_bytes, mine))
 
     def reset(self) -> None:
-        """Forget the highest figure."""
         self.start, self.level = self.log.size, self.allocated()
 
     def highest(self) -> int:
-        """The most that was alive since the last `reset`."""
         level = highest = self.level
         sizes: dict[int, int] = {}
         for at, entry in enumerate(self.log.entries()):

@@ -30,7 +30,6 @@ MOST_SECONDS: Final = 300
 
 
 def main(asked: str, answered: str) -> None:
-    """Start what each line asks for, until the input ends."""
     counting_device.load()
     import peft  # noqa: F401
     import torch._dynamo

@@ -11,7 +11,6 @@ from calculator.errors import InputError
 
 
 def serve(questions: IO[str], answers: IO[str]) -> None:
-    """Answer every line."""
     for line in questions:
         try:
             answer = _answer(*line.split())

@@ -92,7 +92,6 @@ def stages_apart(words: str) -> dict[str, float]:
 
 
 def _fullest(architecture: Architecture, plan: Plan) -> int:
-    """The rank that needs the most."""
     if plan.pipeline_parallel == 1:
         return fullest(architecture, plan)
     peaks = peaks_of_gpus(architecture, plan)

@@ -15,21 +15,15 @@ def off(topic: Topic) -> dict[str, Outcome]:
     return {claim.words: claim.outcome for claim in topic.claims if claim.outcome is not SAME}
 
 
-def test_the_ten_sizes_of_narayanan_and_their_shares_to_the_printed_digit() -> None:
+def test_sizes_shares_training_days_and_utilizations_are_reproduced() -> None:
     assert len(computing.NARAYANAN) == 10
     assert off(computing.narayanan_sizes()) == {}
-
-
-def test_the_twelve_training_days_of_narayanan_within_one() -> None:
-    topic = computing.narayanan_days()
-    assert len(topic.claims) == 12
-    assert OTHER not in off(topic).values()
-
-
-def test_two_hundred_published_utilizations_are_reproduced() -> None:
-    topic = computing.llm_foundry()
-    assert len(topic.claims) > 2 * 200
-    assert max(abs(claim.difference) for claim in topic.claims) < 0.05
+    days = computing.narayanan_days()
+    assert len(days.claims) == 12
+    assert OTHER not in off(days).values()  # within one
+    shares = computing.llm_foundry()
+    assert len(shares.claims) > 2 * 200
+    assert max(abs(claim.difference) for claim in shares.claims) < 0.05
 
 
 def test_the_impossible_runs_of_a_survey_are_found_and_no_others() -> None:
@@ -40,15 +34,12 @@ def test_the_impossible_runs_of_a_survey_are_found_and_no_others() -> None:
     assert {words.partition(":")[0] for words in shown} == impossible
 
 
-def test_energy_and_carbon_of_llama_1_but_one_energy_and_a_rounded_rate() -> None:
+def test_energy_and_carbon_of_llama_1_and_2_but_one_energy_and_a_rounded_rate() -> None:
     assert off(energy.llama_1()) == {
         "BLOOM-175B, 1,082,880 hours": OTHER,
         "LLaMA 65B, 1,022,362 hours": CUT,
         "the same in GPU hours": OTHER,
     }
-
-
-def test_carbon_of_llama_2_to_the_printed_digit_two_of_them_cut_off() -> None:
     assert Counter(off(energy.llama_2()).values()) == {CUT: 2}
 
 

@@ -15,7 +15,6 @@ from validation.together import check_together
 
 @pytest.fixture(scope="module")
 def rows() -> list[Configuration]:
-    """The grid, drawn once."""
     return grid()
 
 

@@ -18,11 +18,10 @@ PLAIN = "--batch-size 2 --sequence-length 48 --precision fp32 --dropout 0"
 CPU_BUFFERS = ("NativeLayerNormBackward0", "MmBackward0", "AddmmBackward0", "BmmBackward0")
 
 
-def test_a_storage_is_counted_once_and_until_its_last_view_goes(measure: Measure) -> None:
+def test_a_storage_is_counted_once_until_its_last_view_goes_and_a_kernel_is_not_decomposed(
+    measure: Measure,
+) -> None:
     assert measure("call storages") == [1, 1, 1, 0]
-
-
-def test_an_operation_with_a_cuda_kernel_is_not_decomposed(measure: Measure) -> None:
     assert measure("call silu") == [["aten::silu_backward", 4000]]
 
 

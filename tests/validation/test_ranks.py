@@ -36,7 +36,6 @@ ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment long
 
 
 def peaks(row: dict[str, Any]) -> dict[str, float]:
-    """The peak of each phase, in bytes."""
     return {phase: measured["peak"] for phase, measured in row["phases"].items()}
 
 
@@ -65,7 +64,6 @@ def parts(words: str) -> list[list[ParameterTensor]]:
 def together(
     abreast: Abreast, words: str, folder: Path, processes: int = 2
 ) -> list[dict[str, Any]]:
-    """The rows of as many real processes."""
     abreast(folder, processes, words=words.split())
     return [json.loads((folder / f"row-{rank}.json").read_text()) for rank in range(processes)]
 

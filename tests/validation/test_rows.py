@@ -53,19 +53,13 @@ def test_rows_of_an_earlier_oracle_are_found_though_the_grid_draws_them_no_more(
     assert earlier("counting", tmp_path) == [old]
 
 
-def test_a_committed_row_is_made_again_by_its_command() -> None:
+def test_a_committed_row_is_made_again_by_its_command_and_a_peak_is_the_sum_of_its_parts() -> None:
+    commands = set()
     for found in read_rows("counting"):
         configuration = Configuration.from_dict(found["configuration"])
         assert found["command"] == measure_command(configuration, "counting")
-
-
-def test_no_configuration_is_measured_twice() -> None:
-    commands = [found["command"] for found in read_rows("counting")]
-    assert len(commands) == len(set(commands))
-
-
-def test_a_measured_peak_is_the_sum_of_its_parts() -> None:
-    for found in read_rows("counting"):
+        assert found["command"] not in commands, "measured twice"
+        commands.add(found["command"])
         for phase in found["phases"].values():
             assert sum(phase["parts"].values()) == phase["peak"], json.dumps(found)
         assert found["peak"] == max(phase["peak"] for phase in found["phases"].values())

@@ -76,7 +76,7 @@ def test_the_efficient_kernels_tiles_fit_the_cards_shared_memory(
 def test_an_embeddings_backward_sorts_more_than_3072_indices(indices: int, sorts: bool) -> None:
     # Embedding.cu, embedding_dense_backward_cuda
     made = embedding_scratch(constant(indices), constant(50257), constant(768), half=False)
-    assert bool(number_of(made, {})) is sorts
+    assert bool(bytes_of(made)) is sorts
 
 
 def bytes_of(made: Size) -> int:

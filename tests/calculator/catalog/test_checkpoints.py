@@ -29,18 +29,13 @@ def counted() -> list[Checkpoint]:
     return [checkpoint for checkpoint in CHECKPOINTS.values() if checkpoint.name in offered]
 
 
-def test_a_checkpoint_that_is_offered_is_counted_exactly() -> None:
+def test_a_checkpoint_that_is_offered_is_counted_exactly_and_its_step_is_counted() -> None:
+    # those of a type may differ in their layers: some of ELECTRA project, others do not
     for checkpoint in counted():
         model = find_model(checkpoint.name)
         assert (model.name, model.title) == (checkpoint.name, checkpoint.title)
         counts = count_parameters(model, resolve(model, Plan()))
         assert counts == checkpoint.parameters, checkpoint.name
-
-
-def test_a_step_of_every_checkpoint_is_counted() -> None:
-    """Those of a type may differ in their layers: some of ELECTRA project, others do not."""
-    for checkpoint in counted():
-        model = find_model(checkpoint.name)
         assert estimate(model, Plan()).gpu.total > 4 * 4 * checkpoint.parameters, checkpoint.name
 
 

@@ -28,13 +28,10 @@ def work(**options: str) -> Work:
     return report(**options).work
 
 
-def test_products_take_6_flops_per_parameter_and_12_l_d_s_for_attention() -> None:
+def test_products_take_6_flops_per_parameter_and_12_or_14_l_d_s_for_attention() -> None:
     # llm-foundry (scripts/train/benchmarking): 6 N + 12 l d s per token; embeddings are looked up
     parameters = 12 * LAYERS * WIDTH**2 + VOCABULARY * WIDTH
     assert work().narrow == TOKENS * (6 * parameters + 12 * LAYERS * WIDTH * LENGTH)
-
-
-def test_flash_attention_has_7_products_where_eager_code_has_6() -> None:
     # FlashAttention's backward pass has 5 products, one of which recomputes the scores
     assert work(attention="flash").narrow_attention == 14 * TOKENS * LAYERS * WIDTH * LENGTH
 

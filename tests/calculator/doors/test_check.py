@@ -76,13 +76,12 @@ def test_a_file_says_the_plan_that_its_library_would_carry_out(name: str) -> Non
     assert {key for key in changed if key not in wanted} <= {"format", "lora_dropout", "update"}
 
 
-def test_a_notebook_says_what_the_program_in_its_cells_does(tmp_path: Path) -> None:
+def test_a_notebook_says_what_the_program_in_its_cells_does() -> None:
     program = (FILES / "program.py").read_text("utf-8")
     kinds = {"%%capture\n!pip install \\\n  trl": "code", "a heading": "markdown", "1 +": "code"}
     kinds |= {f"!nvidia-smi\nif True:\n  %time\n{program}": "code"}
     cells = [{"cell_type": kind, "source": text.splitlines(True)} for text, kind in kinds.items()]
-    text = json.dumps({"cells": cells, "nbformat": 4})
-    found = read(parse_file("run.ipynb", text))
+    found = read(parse_file("run.ipynb", json.dumps({"cells": cells, "nbformat": 4})))
     assert found.facts == read(read_file(str(FILES / "program.py"))).facts
     assert edited(found.file, {"bf16": True}) is None  # a change is said in words
 
@@ -203,58 +202,43 @@ def test_without_pyyaml_the_message_names_the_package(monkeypatch: pytest.Monkey
     assert parse_file("run.toml", "a = 1").values == {"a": 1}  # which needs the library alone
 
 
-def test_no_harmless_pattern_hides_a_key_that_changes_memory() -> None:
+def test_no_harmless_pattern_hides_a_key_and_every_edit_is_a_key_that_its_table_knows() -> None:
     for table in TABLES:
         for why, patterns in table.named:
             for pattern in patterns.split():
                 key = pattern.replace("*", "x")
                 file = File("a.json", "", "JSON", {key: 2})
                 assert [note.words for note in read_keys(file, table).notes] == [why.words], key
+        for key in (key for edit in table.edits.values() for key in edit):
+            assert {key, f"{key}.device"} & table.keys.keys(), (table.title, key)
 
 
 @pytest.mark.oracle
 def test_every_argument_of_trainer_peft_and_bitsandbytes_is_known() -> None:
-    import dataclasses
-
     import peft
     import transformers
 
-    arguments = [field.name for field in dataclasses.fields(transformers.TrainingArguments)]
-    adapters = [field.name for field in dataclasses.fields(peft.LoraConfig)]
+    arguments = transformers.TrainingArguments.__dataclass_fields__
     bits = ["load_in_8bit", "load_in_4bit", "bnb_4bit_quant_type", "llm_int8_threshold"]
     text = json.dumps(dict.fromkeys((*arguments, *bits, "class"), 2))
     assert [note.key for note in read(parse_file("a.json", text)).unknown] == []
-    call = ", ".join(f"{name}=2" for name in adapters)
-    unknown = read(parse_file("a.py", f"LoraConfig({call})")).unknown
-    assert [note.key for note in unknown] == []
+    call = ", ".join(f"{name}=2" for name in peft.LoraConfig.__dataclass_fields__)
+    assert [note.key for note in read(parse_file("a.py", f"LoraConfig({call})")).unknown] == []
 
 
+# what each means is read in `test_call`
 PROGRAM = """
-from dataclasses import dataclass, field
-import argparse
-parser = argparse.ArgumentParser()
-parser.add_argument("--micro-batch", type=int, default=4)
-options = parser.parse_args()
-
-@dataclass
-class Own:
-    model: str = field(default="Qwen/Qwen2.5-0.5B")
-
-own = Own()
-args = TrainingArguments(
-    "out", bf16=True, per_device_train_batch_size=options.micro_batch,
-    gradient_accumulation_steps=steps(), optim="adamw_torch",
-)
-model = AutoModelForCausalLM.from_pretrained(own.model)
+TrainingArguments("out", bf16=True, per_device_train_batch_size=4, optim="adamw_torch",
+                  gradient_accumulation_steps=steps())
+AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
 """
 
 
-def test_a_program_s_own_arguments_have_their_defaults(tmp_path: Path, capsys: Captured) -> None:
+def test_what_a_program_computes_has_to_be_given(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "train.py"
     file.write_text(PROGRAM, "utf-8")
     run = run_of(capsys, str(file), "--gpu", "80GiB")
-    assert run["model"] == "Qwen/Qwen2.5-0.5B"
-    assert run["plan"]["batch_size"] == 4
+    assert (run["model"], run["plan"]["batch_size"]) == ("Qwen/Qwen2.5-0.5B", 4)
     assert run["status"] == 2  # what steps() gives is not known
     assert run_of(capsys, str(file), "--gpu", "80GiB", "--accumulation", "2")["status"] == 0
 
@@ -276,11 +260,9 @@ def test_any_values_of_known_keys_give_an_answer_or_a_reason(
     data: st.DataObject, table: Table
 ) -> None:
     keys = data.draw(st.lists(st.sampled_from(sorted(table.keys)), max_size=8, unique=True))
-    values = {key: data.draw(VALUES) for key in keys}
-    reading = read_keys(File("run.json", "", "JSON", values), table)
-    found = answer(
-        settle([reading], {}, "gpt2-s"), lambda name: MODELS[name], find_card("8GiB"), {}
-    )
+    file = File("run.json", "", "JSON", {key: data.draw(VALUES) for key in keys})
+    asked = settle([read_keys(file, table)], {}, "gpt2-s")
+    found = answer(asked, MODELS.__getitem__, find_card("8GiB"), {})
     assert found.status in (0, 1, 2)
     assert found.verdict
 
@@ -338,11 +320,3 @@ def test_a_missing_file_and_bytes_that_are_no_text_are_said(
     for name, rule in (("missing.yml", "cannot be read"), ("bytes.yml", "UTF-8")):
         assert main(["check", str(tmp_path / name)]) == 2
         assert rule in capsys.readouterr().err
-
-
-def test_every_edit_is_a_key_that_its_table_knows() -> None:
-    for table in TABLES:
-        for edit in table.edits.values():
-            for key in edit:
-                inner = f"{key}.device"
-                assert {key, inner} & table.keys.keys(), (table.title, key)

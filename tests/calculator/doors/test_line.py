@@ -44,9 +44,11 @@ def test_an_option_means_what_its_key_means_in_a_file(
     assert not run.notes
 
 
-def test_adapters_of_our_own_option_decide_what_others_mean() -> None:
+def test_our_own_option_decides_what_others_mean_and_what_is_not_counted_is_named() -> None:
     run = understood(["--load_in_4bit", "--bf16"], {"lora": "16"})
     assert run.options == {**AMP, "quantization": "nf4"}
+    (note,) = understood(["--use_liger_kernel"], {}).notes
+    assert (note.key, note.way) == ("use_liger_kernel", "less")
 
 
 @pytest.mark.parametrize(
@@ -65,11 +67,6 @@ def test_a_number_of_gpus_that_nobody_gave_is_said(capsys: pytest.CaptureFixture
     assert "note: 8 GPUs are assumed; --gpus says" in capsys.readouterr().err
     assert main(["estimate", "gpt2-s", "--fsdp", "full_shard", "--gpus", "4"]) == 0
     assert "assumed" not in capsys.readouterr().err
-
-
-def test_what_is_not_counted_is_named() -> None:
-    (note,) = understood(["--use_liger_kernel"], {}).notes
-    assert (note.key, note.way) == ("use_liger_kernel", "less")
 
 
 @pytest.mark.parametrize(

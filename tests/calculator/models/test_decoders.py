@@ -27,13 +27,24 @@ def kernels(length: int, **config: Any) -> set[str]:
     return {*map(str, attention_kernels(model, Plan().precision, length))}
 
 
-def test_shared_heads_have_no_efficient_kernel_but_where_a_mask_repeats_them() -> None:
-    # torch's sdp_utils.cpp: the efficient kernel has no grouped queries; flash-attn has windows
+@pytest.mark.parametrize(
+    ("length", "config", "lacking"),
+    [
+        # torch's sdp_utils.cpp: the efficient kernel has no grouped queries; flash-attn has windows
+        (99, {"sliding_window": 100, "num_key_value_heads": 6}, set()),
+        (99, {"sliding_window": 100}, {"efficient"}),
+        (100, {"sliding_window": 100}, set()),
+        (100, {"sliding_window": None}, {"efficient"}),
+        # check_head_dim_size_flash; transformers' use_gqa_in_sdpa repeats keys for such heads
+        (99, {"head_dim": 256}, {"efficient"}),
+        (99, {"head_dim": 264}, {"flash"}),
+    ],
+)
+def test_shared_heads_have_no_efficient_kernel_but_where_a_mask_or_their_width_repeats_them(
+    length: int, config: dict[str, Any], lacking: set[str]
+) -> None:
     every = {"eager", "sdpa", "flash", "efficient", "math"}
-    assert kernels(99, sliding_window=100, num_key_value_heads=6) == every
-    assert kernels(99, sliding_window=100) == every - {"efficient"}
-    assert kernels(100, sliding_window=100) == every
-    assert kernels(100, sliding_window=None) == every - {"efficient"}
+    assert kernels(length, **config) == every - lacking
 
 
 def test_layers_in_turn_are_found() -> None:
@@ -43,12 +54,6 @@ def test_layers_in_turn_are_found() -> None:
     assert in_turn([SLIDING, FULL] * 400_000) == (SLIDING, FULL)
     with pytest.raises(InputError, match="at most 128"):
         in_turn([SLIDING] * 800_000 + [FULL])
-
-
-def test_heads_wider_than_256_have_no_flash_and_their_keys_are_repeated() -> None:
-    # torch's check_head_dim_size_flash; transformers' use_gqa_in_sdpa repeats keys for such heads
-    assert kernels(99, head_dim=256) >= {"flash"}
-    assert kernels(99, head_dim=264) == {"eager", "sdpa", "efficient", "math"}
 
 
 LARGER = [

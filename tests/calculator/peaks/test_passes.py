@@ -38,7 +38,6 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 
 
 def plan_of(schedule: str, stages: int, count: int, **options: Any) -> Plan:
-    """A plan with that many stages per GPU and micro-batches."""
     given: dict[str, Any] = {"pipeline_schedule": schedule, "accumulation": count, **options}
     return replace(PLAN, pipeline_stages=stages, **given)
 

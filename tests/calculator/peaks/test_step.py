@@ -26,7 +26,6 @@ OPTIONS: tuple[dict[str, object], ...] = (
 
 
 def forget() -> None:
-    """Make sure that nothing is recorded."""
     for cache in (record, _known, _after_forward):
         cache.cache_clear()
 

@@ -114,10 +114,11 @@ def test_gpus_that_are_there_are_used_for_shards_before_anything_is_given_up() -
 
 
 def test_a_step_divided_by_layers_gets_shards_on_several_gpus_too() -> None:
-    plan = Plan.parse({"tensor_parallel": 4, "sequence_length": 2048})
-    *_, advice = advise_in_steps(find_model("meta-llama/Llama-3.1-8B"), plan, find_gpu("rtx-4090"))
-    (way, *_) = [one for one in advice.ways if "FSDP" in one.words]
-    assert (way.plan.tensor_parallel, way.plan.is_sharded) == (1, True)
+    ways = advice_for(
+        "meta-llama/Llama-3.1-8B", "rtx-4090", tensor_parallel=4, sequence_length=2048
+    ).ways
+    plan = next(one.plan for one in ways if "FSDP" in one.words)
+    assert (plan.tensor_parallel, plan.is_sharded) == (1, True)
 
 
 def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gpus() -> None:

@@ -137,7 +137,6 @@ def after(plan: Plan, changes: tuple[Change, ...]) -> Plan | None:
 
 
 def surely_fits(case: Case, memory: int) -> bool:
-    """True if the model takes the plan, and the step fits."""
     try:
         return verdict_of(case, memory) is Verdict.FITS
     except InputError:
@@ -169,7 +168,6 @@ def the_cheapest_stand_first(found: list[Proposal]) -> None:
 
 
 def none_has_more_than_it_needs(found: list[Proposal]) -> None:
-    """No pair is proposed where one of its changes is enough."""
     sets = [set(one.changes) for one in found]
     for more in sets:
         assert not any(fewer < more for fewer in sets)
@@ -224,7 +222,6 @@ def test_a_forward_pass_made_twice_takes_at_most_a_third_more_time() -> None:
 
 
 def sequences_of(plan: Plan) -> int:
-    """Sequences of an update."""
     return plan.batch_size * plan.accumulation * plan.gpus // plan.context_parallel
 
 

@@ -14,7 +14,7 @@ from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
 from calculator.planner.communicate import Way
-from calculator.planner.forecast import forecast, speed_ups
+from calculator.planner.forecast import Forecast, forecast, speed_ups
 from calculator.planner.largest import largest_batch
 from calculator.planner.presets import PRESETS
 from calculator.planner.run import Compression, Run
@@ -117,34 +117,30 @@ def test_where_the_clock_has_no_answer_the_utilization_is_an_assumption() -> Non
 
 @settings(deadline=None, max_examples=40)
 @given(MODELS, RUNS)
-def test_shares_and_energy_of_all_kinds_add_up_to_the_run(model: str, run: Run) -> None:
+def test_a_forecast_keeps_every_rule(model: str, run: Run) -> None:
     found = forecast(model, run)
+    shares_and_energy_of_all_kinds_add_up_to_the_run(found)
+    assert found.seconds == pytest.approx(found.exchanges * found.rhythm.round_seconds)
+    assert 0 < found.rhythm.computing_share <= 1
+    figures = [value for value in found.as_json().values() if not isinstance(value, str)]
+    assert all(map(math.isfinite, figures))
+    the_last_speed_up_ends_at_the_run_itself(model, run, found)
+
+
+def shares_and_energy_of_all_kinds_add_up_to_the_run(found: Forecast) -> None:
     assert sum(share for _, share, _ in found.by_kind) == pytest.approx(1)
     energy = sum(energy for _, _, energy in found.by_kind)
     assert energy == pytest.approx(found.cost.megawatt_hours)
 
 
-@settings(deadline=None, max_examples=40)
-@given(MODELS, RUNS)
-def test_a_run_takes_as_many_rounds_as_its_tokens_need(model: str, run: Run) -> None:
-    found = forecast(model, run)
-    assert found.seconds == pytest.approx(found.exchanges * found.rhythm.round_seconds)
-    assert 0 < found.rhythm.computing_share <= 1
-    assert all(math.isfinite(value) for value in found.as_json().values() if value != model
-               and not isinstance(value, str))  # fmt: skip
-
-
-@settings(deadline=None, max_examples=40)
-@given(MODELS, RUNS)
-def test_the_last_speed_up_ends_at_the_run_itself(model: str, run: Run) -> None:
+def the_last_speed_up_ends_at_the_run_itself(model: str, run: Run, found: Forecast) -> None:
     first, ups = speed_ups(model, run)
     ends = [first, *(up.after for up in ups)]
-    assert ends[-1].seconds == pytest.approx(forecast(model, run).seconds)
+    assert ends[-1].seconds == pytest.approx(found.seconds)
     for up in ups:
         forecast(model, up.toggled)  # each can be switched
-        assert (
-            getattr(up.toggled, up.field) != getattr(run, up.field)
-        ) or up.field == "sharing_groups"
+        is_switched = getattr(up.toggled, up.field) != getattr(run, up.field)
+        assert is_switched or up.field == "sharing_groups"
 
 
 def test_a_switch_goes_there_and_back() -> None:

@@ -42,10 +42,10 @@ def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
 
 def test_the_longest_sequence_with_the_loss_in_chunks_which_one_token_has_not() -> None:
     plan = Plan.parse({"precision": "half", "chunked_loss": "torch"})
-    longest = longest_sequence(find_model("Qwen/Qwen3-0.6B"), plan, 8 * GiB)
-    case = Case(find_model("Qwen/Qwen3-0.6B"), plan)
-    assert verdict_of(case.but(sequence_length=longest), 8 * GiB) is Verdict.FITS
-    assert verdict_of(case.but(sequence_length=longest + 1), 8 * GiB) is not Verdict.FITS
+    case, memory = Case(find_model("Qwen/Qwen3-0.6B"), plan), 8 * GiB
+    longest = longest_sequence(case.architecture, plan, memory)
+    assert verdict_of(case.but(sequence_length=longest), memory) is Verdict.FITS
+    assert verdict_of(case.but(sequence_length=longest + 1), memory) is not Verdict.FITS
 
 
 def found(needs: Callable[[int], int | None], own: int, most: int, memory: int) -> tuple[int, int]:
@@ -97,15 +97,14 @@ def test_the_search_finds_the_last_value_that_fits(
     assert looked <= 50
 
 
+LLAMA = "meta-llama/Llama-3.2-1B"
+
+
 @pytest.mark.parametrize(
     ("model", "options", "step"),
     [
-        (
-            "meta-llama/Llama-3.2-1B",
-            "gpus=8 data_parallel=fsdp precision=mixed context_parallel=8",
-            16,
-        ),
-        ("meta-llama/Llama-3.2-1B", "tensor_parallel=8 sequence_parallel=True precision=half", 8),
+        (LLAMA, "gpus=8 data_parallel=fsdp precision=mixed context_parallel=8", 16),
+        (LLAMA, "tensor_parallel=8 sequence_parallel=True precision=half", 8),
         ("mistralai/Mixtral-8x7B-v0.1", "expert_parallel=8 precision=half", 8),
     ],
 )

@@ -1,10 +1,8 @@
 """Messages that people posted, read and explained."""
 
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,9 +14,8 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.out_of_memory import Cause, Message, explain, read_message
-from calculator.protocol import handle
 from calculator.units import GiB, MiB
-from tests.calculator.plans import examples
+from tests.calculator.plans import ask, examples
 
 
 def size(number: float, unit: int = GiB) -> int:
@@ -128,9 +125,31 @@ PEAK = estimate(find_model("gpt2-l"), FITS).gpu.total
 T4 = size(14.75)
 
 
-def test_a_plan_that_is_too_large_is_called_so() -> None:
-    message = Message(512 * MiB, T4, 100 * MiB, 14 * GiB, 200 * MiB)
-    assert causes(message, Plan(batch_size=8)) == [Cause.SAME_PLAN, Cause.TOO_LARGE]
+@pytest.mark.parametrize(
+    ("said", "plan", "found"),
+    [
+        (message(0.5, 14.75, 0.1, 14, 0.2), Plan(batch_size=8), [Cause.TOO_LARGE]),
+        (
+            message(0.5, 14.75, 0.1, 5, 0, others=9 * GiB),
+            FITS,
+            [Cause.OTHER_PROCESS, Cause.TOO_LARGE],
+        ),
+    ],
+)
+def test_a_plan_that_is_too_large_is_called_so_and_who_took_the_memory(
+    said: Message, plan: Plan, found: list[Cause]
+) -> None:
+    assert causes(said, plan) == [Cause.SAME_PLAN, *found]
+
+
+@pytest.mark.parametrize(("unused", "is_in_pieces"), [(2 * GiB, True), (500 * MiB, False)])
+def test_memory_in_pieces_is_fragmentation(unused: int, is_in_pieces: bool) -> None:
+    said = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, unused)
+    assert (Cause.FRAGMENTATION in causes(said, FITS)) is is_in_pieces
+
+
+def test_free_memory_means_a_limit() -> None:
+    assert Cause.FREE in causes(message(0.5, 14.75, 4, 10, 0), FITS)
 
 
 @pytest.mark.parametrize("gpus", [1, 8])
@@ -145,23 +164,6 @@ def test_routing_is_a_reason_where_experts_are_divided(gpus: int) -> None:
     assert ("routing" in found.remedy) is (gpus > 1)
 
 
-def test_memory_in_pieces_is_fragmentation() -> None:
-    message = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, 2 * GiB)
-    assert Cause.FRAGMENTATION in causes(message, FITS)
-    enough = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, 500 * MiB)
-    assert Cause.FRAGMENTATION not in causes(enough, FITS)
-
-
-def test_another_process_takes_away_what_the_plan_needs() -> None:
-    message = Message(512 * MiB, T4, 100 * MiB, 5 * GiB, 0, others=9 * GiB)
-    assert causes(message, FITS) == [Cause.SAME_PLAN, Cause.OTHER_PROCESS, Cause.TOO_LARGE]
-
-
-def test_free_memory_means_a_limit() -> None:
-    message = Message(512 * MiB, T4, 4 * GiB, 10 * GiB, 0)
-    assert Cause.FREE in causes(message, FITS)
-
-
 @pytest.mark.parametrize(
     ("gpu", "capacity"),
     # what messages call the memory of these cards, in GiB
@@ -173,19 +175,14 @@ def test_a_card_is_known_by_what_programs_get_of_it(gpu: str, capacity: float) -
     assert Cause.OTHER_CARD in causes(message, FITS, "h200")
 
 
-def asked(**params: str) -> Any:
-    return json.loads(handle(json.dumps({"id": 1, "method": "explain", "params": params})))
-
-
 def test_the_page_gets_rows_findings_and_a_way_to_the_messages_gpu() -> None:
-    value = asked(model="gpt2-l", gpu="h200", message=PRESENT)["value"]
+    value = ask("explain", model="gpt2-l", gpu="h200", message=PRESENT)["value"]
     rows = {row["label"]: row["text"] for row in value["rows"]}
-    assert rows["Asked for"] == "22.8 GiB"
-    assert rows["Reserved and unused"] == "9.35 GiB"
-    first = value["findings"][0]
+    assert (rows["Asked for"], rows["Reserved and unused"]) == ("22.8 GiB", "9.35 GiB")
+    first, *others = value["findings"]
     assert first["cause"] == "another GPU"
     assert first["query"] == "model=gpt2-l&gpu_memory=31.47"
-    assert all(one["query"] is None for one in value["findings"][1:])
+    assert all(one["query"] is None for one in others)
 
 
 # of PyTorch 2.5 on a Mac: MPSAllocator.mm writes GB for 2^30 bytes
@@ -240,11 +237,3 @@ def test_a_message_may_stand_on_the_command_line(capsys: pytest.CaptureFixture[s
     assert main(["explain", "gpt2-s", "--batch-size", "64", PRESENT]) == 0
     assert capsys.readouterr().out == said
     assert "GPU with 31.47 GiB" in said
-
-
-@pytest.mark.parametrize("words", ["explain gpt2-s no-such-file", "explain gpt2-s ."])
-def test_a_message_that_cannot_be_read_is_one_line(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words.split()) == 2
-    assert capsys.readouterr().err.startswith("error: message = ")

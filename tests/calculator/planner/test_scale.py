@@ -33,14 +33,12 @@ def test_no_other_size_has_a_lower_loss_at_the_same_budget(
     assert fit.loss(best.parameters, best.tokens) <= moved + 1e-12
 
 
-@given(budgets)
-def test_every_advice_spends_the_budget(flops: float) -> None:
+@given(budgets, st.floats(1.01, 1000))
+def test_every_advice_spends_the_budget_and_a_larger_one_never_has_a_higher_loss(
+    flops: float, more: float
+) -> None:
     advice = compute_optimal(flops)
     for size in (advice.by_ratio, *advice.by_fit.values()):
         assert size.flops == pytest.approx(flops)
         assert advice.parameters[0] <= size.parameters <= advice.parameters[1]
-
-
-@given(budgets, st.floats(1.01, 1000))
-def test_a_larger_budget_never_has_a_higher_loss(flops: float, more: float) -> None:
     assert cerebras_loss(flops * more) < cerebras_loss(flops)

@@ -15,7 +15,6 @@ LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")
 
 
 def fits(model: str, plan: Plan, gpu: Gpu) -> bool:
-    """True if the model takes the plan, and each GPU holds its part."""
     try:
         report = judged(MODELS[model], plan.on(gpu))
     except InputError:

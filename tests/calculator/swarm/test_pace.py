@@ -79,15 +79,12 @@ def test_with_equal_shares_the_slowest_sets_the_time(speeds: list[float]) -> Non
         assert seconds == pytest.approx(share / min(speeds) + SETTINGS.exchange_seconds)
 
 
-def test_what_is_begun_is_finished_and_counts() -> None:
+def test_what_is_begun_is_finished_and_who_has_gone_stops_the_old_way_alone() -> None:
     # A has 10 after 2.5 s; B's first two sequences are there after 4 s
     timeline = simulate([4, 0.5], Pacing.OWN_PACE, PaceSettings(10, 2, 1.0, 5.0))
     assert timeline.steps == (5.0,)
     assert [lane[0].sequences for lane in timeline.lanes] == [10, 2]
     assert timeline.waited(0) == pytest.approx(1.5 / 5)
-
-
-def test_who_has_gone_stops_the_old_way_and_not_ours() -> None:
     old, own = (simulate([8, 4, 0], pacing) for pacing in Pacing)
     assert old.steps == ()
     # 240 sequences at 12 a second, and 6 s of exchange

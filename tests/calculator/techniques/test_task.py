@@ -59,10 +59,14 @@ def test_a_reward_is_one_number() -> None:
         resolve(model, plan.but(labels=2))
 
 
-def test_ddp_is_refused_where_a_pooler_gets_no_gradient() -> None:
+def test_sums_of_all_layers_and_ddp_without_a_poolers_gradient_are_refused() -> None:
     model = from_config(XLM_ROBERTA, "xlm-roberta")
     with pytest.raises(InputError, match=r"gpus = '2'.*pooler gets no gradient"):
         resolve(model, Plan(task=Task.EMBEDDING, batch_size=2, gpus=2))
+    model = recordings(use_weighted_layer_sum=True)
+    with pytest.raises(InputError, match="use_weighted_layer_sum keeps every layer's output"):
+        resolve(model, Plan())
+    assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
 
 
 def pairs(batch: int, **options: object) -> Plan:
@@ -100,13 +104,6 @@ def test_a_classifier_of_recordings_has_an_encoder_alone() -> None:
     assert own - count_parameters(model, plan) == (
         decoder + (503 + 200) * 72 - (73 * 256 + 257 * 3)
     )
-
-
-def test_sums_of_all_layers_are_refused_where_the_class_has_them() -> None:
-    model = recordings(use_weighted_layer_sum=True)
-    with pytest.raises(InputError, match="use_weighted_layer_sum keeps every layer's output"):
-        resolve(model, Plan())
-    assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
 
 
 @pytest.mark.parametrize(
