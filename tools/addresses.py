@@ -31,11 +31,7 @@ def site_url() -> str:
 
 
 def path_of(address: str) -> str:
-    """The path that a site at `address` lives under; the root where no address is known.
-
-    >>> path_of("https://example.org/run/"), path_of("")
-    ('/run/', '/')
-    """
+    """The path that a site at `address` lives under; the root where no address is known."""
     return urlsplit(address).path or "/"
 
 

@@ -38,11 +38,7 @@ def link_cited_files(site: Path, source: Source) -> None:
 
 
 def cited(text: str, known: set[str]) -> str:
-    """The file of ours that `text` names, by its path or as a module; nothing for other words.
-
-    >>> cited("training.lamb.step", {"training/lamb.py", "training/__init__.py"})
-    'training/lamb.py'
-    """
+    """The file of ours that `text` names, by its path or as a module; nothing for other words."""
     if text in known:
         return text
     names = text.split(".")

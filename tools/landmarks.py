@@ -10,11 +10,7 @@ _NAV = re.compile(r"<nav\b[^>]*>|</nav>")
 
 
 def without_nested_navigation(_: object, page: str) -> str:
-    """`page` with a `nav` at the outermost level only, each inside it turned into a group.
-
-    >>> without_nested_navigation(None, '<nav id="a"><nav class="b">c</nav></nav>')
-    '<nav id="a"><div role="group" class="b">c</div></nav>'
-    """
+    """`page` with a `nav` at the outermost level only, each inside it turned into a group."""
     depth = 0
 
     def outermost(tag: re.Match[str]) -> str:

@@ -111,13 +111,7 @@ def find_source() -> Source:
 
 
 def web_address(remote: str) -> str:
-    """The https address of a git remote; nothing for one that others cannot reach.
-
-    >>> web_address("git@github.com:we/run.git"), web_address("ssh://git@example.org/we/run")
-    ('https://github.com/we/run', 'https://example.org/we/run')
-    >>> web_address("https://user:secret@example.org/run.git"), web_address("../run")
-    ('https://example.org/run', '')
-    """
+    """The https address of a git remote; nothing for one that others cannot reach."""
     if found := re.fullmatch(r"[\w.-]+@([\w.-]+\.\w+):([^/].*)", remote):
         remote = f"https://{found[1]}/{found[2]}"
     parts = urlsplit(remote)

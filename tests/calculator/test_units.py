@@ -10,10 +10,7 @@ UNITS = {"B": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB, "TiB": 2**40, "PiB": 2**50}
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        (0, "0 B"),
-        (1, "1 B"),
-        (512, "512 B"),
-        (1024, "1.00 KiB"),
+        *((0, "0 B"), (1, "1 B"), (512, "512 B"), (1024, "1.00 KiB")),
         (15_360 * MiB, "15.0 GiB"),  # the memory of a Tesla T4
         (GiB - 1, "1.00 GiB"),  # not 1024 MiB
         (2**40, "1.00 TiB"),

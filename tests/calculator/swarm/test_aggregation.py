@@ -130,16 +130,11 @@ def test_the_mean_follows_one_volunteer_anywhere_and_the_other_two_do_not() -> N
 @pytest.mark.parametrize(
     ("vectors", "weights", "start", "field"),
     [
-        ([], None, None, "vectors"),
-        ([[]], None, None, "vectors"),
-        ([[1.0], [1.0, 2.0]], None, None, "vectors"),
-        ([[math.nan]], None, None, "vectors"),
-        ([[math.inf]], None, None, "vectors"),
-        ([[1.0]], [1, 2], None, "weights"),
-        ([[1.0]], [-1], None, "weights"),
-        ([[1.0]], [math.nan], None, "weights"),
-        ([[1.0]], [0], None, "weights"),
-        ([[1.0]], None, [1.0, 2.0], "start"),
+        *(([], None, None, "vectors"), ([[]], None, None, "vectors")),
+        *(([[1.0], [1.0, 2.0]], None, None, "vectors"), ([[math.nan]], None, None, "vectors")),
+        *(([[math.inf]], None, None, "vectors"), ([[1.0]], [1, 2], None, "weights")),
+        *(([[1.0]], [-1], None, "weights"), ([[1.0]], [math.nan], None, "weights")),
+        *(([[1.0]], [0], None, "weights"), ([[1.0]], None, [1.0, 2.0], "start")),
         ([[1.0]], None, [math.inf], "start"),
     ],
 )
