@@ -59,10 +59,18 @@ def test_only_a_changed_requirement_file_is_installed_again(
     assert installer.installed == ["site.txt", "test.txt", "site.txt"]
 
 
-def test_pip_installs_where_there_is_no_uv(installer: Installer) -> None:
-    installer.has_uv = False
+def test_pip_installs_where_there_is_no_uv_and_a_failed_installation_is_tried_again(
+    installer: Installer,
+) -> None:
+    installer.failing = ("site.txt",)
+    with pytest.raises(BuildError, match=r"site\.txt"):
+        environment.ensure([Group.SITE])
+    installer.failing = ()
     environment.ensure([Group.SITE])
-    assert (installer.installed, installer.with_pip) == ([], ["site.txt"])
+    assert (installer.installed, installer.with_pip) == (["site.txt"], [])
+    installer.has_uv = False
+    environment.ensure([Group.TEST])
+    assert (installer.installed, installer.with_pip) == (["site.txt"], ["test.txt"])
 
 
 def test_uv_looks_where_pip_is_told_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,15 +85,6 @@ global.default-timeout='60'
         "UV_FIND_LINKS": "/wheels,/more",
         "UV_INDEX": "https://a.example/simple https://b.example/simple",
     }
-
-
-def test_a_failed_installation_is_tried_again(installer: Installer) -> None:
-    installer.failing = ("site.txt",)
-    with pytest.raises(BuildError, match=r"site\.txt"):
-        environment.ensure([Group.SITE])
-    installer.failing = ()
-    environment.ensure([Group.SITE])
-    assert installer.installed == ["site.txt"]
 
 
 @pytest.mark.parametrize(

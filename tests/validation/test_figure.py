@@ -18,13 +18,8 @@ def made_up(model: str, error: float) -> Comparison:
 def test_a_figure_has_a_point_for_each_comparison_and_a_name_for_each_family() -> None:
     drawn = draw([made_up("gpt2-s", 0.0), made_up("gpt2-m", 0.5), made_up("bert-base", 0.0)])
     figure = ElementTree.fromstring(drawn)
-    points = [
-        circle for circle in figure.iter(f"{SVG}circle") if circle.find(f"{SVG}title") is not None
-    ]
-    names = [text.text for text in figure.iter(f"{SVG}text")]
-    assert len(points) == 3
-    assert "gpt2" in names
-    assert "bert" in names
+    assert len(figure.findall(f".//{SVG}circle/{SVG}title")) == 3
+    assert {"gpt2", "bert"} <= {text.text for text in figure.iter(f"{SVG}text")}
     assert "gpt2-m: +50.000 %" in drawn
 
 

@@ -92,14 +92,12 @@ def test_a_model_at_its_longest_gets_gpus_and_a_length_at_which_people_train() -
 
 def test_llama_70b_on_eight_a100s_gets_adapters_on_shards() -> None:
     model, gpu = find_model("meta-llama/Llama-3.1-70B"), find_gpu("a100-80")
-    asked = Plan.parse({"gpus": 8, "precision": "mixed"})
-    *_, advice = advise_in_steps(model, asked, gpu)
-    ways = [(one, one.plan) for one in advice.ways if one.plan and one.plan.lora]
-    way_to, plan = next((one, plan) for one, plan in ways if plan.is_sharded)
-    assert plan.gpus == 8
-    assert "LoRA" in way_to.words
+    ways = advice_for(model.name, gpu.name, gpus=8, precision="mixed").ways
+    ways = [one for one in ways if one.plan and one.plan.lora and one.plan.is_sharded]
+    assert "LoRA" in ways[0].words
+    assert ways[0].plan.gpus == 8
     # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
-    need = need_of(judged(model, plan.on(gpu)))
+    need = need_of(judged(model, ways[0].plan.on(gpu)))
     assert need.fits(gpu.memory)
     assert need.typical > 2 * 70.6e9 / 8
 

@@ -37,9 +37,8 @@ def test_rows_and_their_tokens_take_as_many_steps() -> None:
 
 
 def test_every_gpu_of_the_run_is_paid_for() -> None:
-    one, eight = (report_of(gpus=gpus) for gpus in (1, 8))
     job = {"tokens": 1e9, "price_per_hour": 2.79}
-    alone, together = takes(one, **job), takes(eight, **job)
+    alone, together = (takes(report_of(gpus=gpus), **job) for gpus in (1, 8))
     assert together.steps == -(-alone.steps // 8)
     assert together.dollars == pytest.approx(8 * together.hours * 2.79)
 
