@@ -47,11 +47,9 @@ class Fork(Worker):
         Raises:
             TimeoutExpired: when it has not ended after so many seconds.
         """
-        assert self.log is not None
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.write_text("")
         self.start()
-        assert self.process is not None
         try:
             return self.process.wait(seconds), self.log.read_text()
         finally:
@@ -67,7 +65,6 @@ class Fork(Worker):
             environment=os.environ | {"OMP_NUM_THREADS": "1"} | self.environment,
             namespace=self.namespace,
         )
-        assert pid is not None
         self.process = _Forked(pid)
         self.started_at = time.monotonic()
         self._silence = Silence(functools.partial(processor_seconds, pid), WORK_SECONDS)

@@ -56,8 +56,6 @@ class Scripts:
     def ask(self, name: str, **given: object) -> Any:
         """The answer of a function; tensors travel as vectors of 32 bits."""
         process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(json.dumps({"name": name, "given": given}, default=_pack) + "\n")
         process.stdin.flush()
         line = process.stdout.readline()

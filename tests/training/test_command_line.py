@@ -9,9 +9,7 @@ from training.rehearsal.command import RehearsalOptions, name_of
 from training.run.runfile import RunFile, load
 
 
-def test_a_bad_run_file_ends_with_status_2_and_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_run_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.toml").write_text('name = "Our run"\nrecipe = "tiny"\n')
     assert main(["join", str(tmp_path / "run.toml")]) == 2
     error = capsys.readouterr().err
@@ -65,9 +63,7 @@ def test_volunteers_have_names() -> None:
     ],
     ids=" ".join,
 )
-def test_what_a_run_with_local_steps_cannot_use_is_refused(
-    tmp_path: Path, words: list[str], field: str
-) -> None:
+def test_options_of_averaging_are_refused(tmp_path: Path, words: list[str], field: str) -> None:
     (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
     command, *more = words
     options = make_parser().parse_args([command, str(tmp_path / "run.toml"), *more])
@@ -77,9 +73,7 @@ def test_what_a_run_with_local_steps_cannot_use_is_refused(
     assert refused.value.field == field
 
 
-def test_a_run_with_local_steps_is_not_rolled_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_local_steps_do_not_roll_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
     assert main(["rollback", str(tmp_path / "run.toml"), "3"]) == 2
     assert "error: recipe = " in capsys.readouterr().err

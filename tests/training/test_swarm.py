@@ -167,9 +167,7 @@ def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(swarm
     assert published.sha256 == swarm.seen["order"]["sha256"]
 
 
-def test_a_step_that_is_no_checkpoint_is_bad_input(
-    swarm: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_must_be_a_checkpoint(swarm: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     assert swarm.roll_back(7) == supervisor.INPUT_ERROR
     assert "error: step" in capsys.readouterr().err
 

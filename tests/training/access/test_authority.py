@@ -122,9 +122,7 @@ def test_another_runs_volunteers_are_told_so(place: Place) -> None:
         ({"hf_token": ALICE}, "hf_token", "not permitted"),
     ],
 )
-def test_bad_input_is_named_with_field_value_and_rule(
-    place: Place, change: dict[str, object], field: str, rule: str
-) -> None:
+def test_bad_input_is_named(place: Place, change: dict[str, object], field: str, rule: str) -> None:
     answer = place.put(ALICE, **change)
     problem = answer.json()["error"]
     assert (answer.status_code, problem["cause"]) == (422, "bad-request")
@@ -161,9 +159,7 @@ def test_a_body_that_is_too_long_is_refused(place: Place, streamed: bool) -> Non
     assert f"{LARGEST_BODY:,}" in answer.json()["error"]["rule"]
 
 
-def test_a_body_that_does_not_come_is_cut_off(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_that_never_comes_is_cut_off(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("training.authority.service.BODY_SECONDS", 0.2)
     port = int(place.run.authority.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), 30) as line:
@@ -262,9 +258,7 @@ def test_a_volunteer_reads_the_cause_from_the_answer(place: Place) -> None:
     assert "stranger is not in our-org" in str(caught.value)
 
 
-def test_a_volunteer_tells_a_wrong_clock_from_a_right_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_volunteer_hears_of_a_wrong_clock(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     shifts = {"by": 0.0}
     clock = SimpleNamespace(time=lambda: time.time() + shifts["by"])
     monkeypatch.setattr("training.authority.service.time", clock)

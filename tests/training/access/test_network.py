@@ -94,9 +94,7 @@ def test_a_refused_network_leaves_no_process(entry: Network, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("how", ["forged", "stolen", "expired"])
-def test_a_grant_that_does_not_hold_is_refused(
-    entry: Network, folder: Path, tmp_path: Path, how: str
-) -> None:
+def test_a_bad_grant_is_refused(entry: Network, folder: Path, tmp_path: Path, how: str) -> None:
     identity, victim = Identity.read(tmp_path), Identity.read(tmp_path / "victim")
     authority = read_key(folder)
     admission, named = {

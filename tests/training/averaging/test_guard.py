@@ -245,9 +245,7 @@ async def download_as_member(_dht: Any, node: Any, peer: PeerID) -> int:
     return await download(node.p2p, peer)
 
 
-def test_an_outsider_gets_no_state_no_group_and_no_say(
-    networks: list[Network], tmp_path: Path
-) -> None:
+def test_an_outsider_gets_no_state_group_or_say(networks: list[Network], tmp_path: Path) -> None:
     authority = Ed25519PrivateKey.generate()
     member, other, outsider = networks[:3]
     ours = admit(member, tmp_path / "ours", authority)

@@ -8,9 +8,7 @@ from tests.training.processes import PATIENCE
 
 
 @pytest.mark.swarm
-def test_a_group_closes_once_all_expected_are_there_and_a_cancelled_round_leaves_it_free(
-    tmp_path: Path,
-) -> None:
+def test_a_group_closes_when_complete_and_a_cancelled_round_leaves_it_free(tmp_path: Path) -> None:
     program = Path(expectant.__file__)
     code, said = Fork([], tmp_path, tmp_path / "terminal.txt", program=program).run(PATIENCE)
     assert code == 0, said

@@ -29,9 +29,7 @@ def travel(tensor: torch.Tensor, wire: WireCompression) -> tuple[torch.Tensor, i
         (WireFormat.EXACT, THRESHOLD, 4),
     ],
 )
-def test_elements_travel_in_8_bits_from_the_threshold_on(
-    wire_format: WireFormat, elements: int, bytes_each: int
-) -> None:
+def test_large_tensors_take_8_bits(wire_format: WireFormat, elements: int, bytes_each: int) -> None:
     tensor = torch.randn(elements, generator=torch.Generator().manual_seed(0))
     wire = WireCompression(wire_format, THRESHOLD)
     arrived, size = travel(tensor, wire)

@@ -75,9 +75,7 @@ def test_what_goes_wrong_in_the_thread_is_raised_where_it_is_asked(tmp_path: Pat
     ahead.close()
 
 
-def test_who_waits_for_data_can_be_asked_to_end(
-    shards: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_waits_for_data_can_be_stopped(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     stream = streaming.stream(RECIPE, b"peer", shards, say=said.append)
 

@@ -122,7 +122,6 @@ def test_a_host_that_is_down_is_waited_for(tmp_path: Path, files: dict[str, byte
     port = free_port()
     (tmp_path / "reader").mkdir()
     with reading(port, 12, tmp_path / "reader") as process:
-        assert process.stdout is not None
         first = process.stdout.readline()
         assert "waiting for their host" in first, first
         with serve(port, files) as server:

@@ -120,9 +120,7 @@ def test_encoding_goes_on_where_it_stopped(
     assert report.rows == COUNT
 
 
-def test_a_last_short_shard_is_made_again_when_there_is_more(
-    tmp_path: Path, codes: CodeModel
-) -> None:
+def test_a_short_last_shard_is_made_again_when_more_comes(tmp_path: Path, codes: CodeModel) -> None:
     for count in (40, 50):
         report = encode.encode("shapes", tmp_path, RECIPE.data, codes, count, SHARD_ROWS)
         assert report.source_rows == report.rows == count

@@ -16,9 +16,7 @@ from training.run.recipes import PAPER
 from training.volunteer import fitting
 
 
-def test_a_folder_that_cannot_be_written_is_a_problem(
-    make_setup: MakeSetup, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_writable_is_a_problem(make_setup: MakeSetup, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     setup = make_setup(folder=tmp_path / "file" / "volunteer")
     expect(hardware.look_at_folder(setup), Verdict.PROBLEM, fix="--folder")
@@ -38,9 +36,7 @@ def test_looking_at_a_folder_does_not_take_it(make_setup: MakeSetup) -> None:
         assert hardware.is_in_use(setup.folder)
 
 
-def test_the_disk_must_hold_two_backups_and_a_checkpoint(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_disk_must_hold_backups(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     setup = make_setup(run={"recipe": "paper"})
     needed = hardware.disk_bytes(setup)
     # 125,894,244 parameters: twice 4 + 1 + 1 bytes in backups, 4 in a checkpoint; on top the buffer
@@ -64,9 +60,7 @@ def test_memory_is_judged_as_join_does(
     expect(hardware.look_at_memory(setup), Verdict.PROBLEM, cause="must be")
 
 
-def test_a_micro_batch_that_does_not_fit_is_a_problem(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_micro_batch_must_fit(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
@@ -75,9 +69,7 @@ def test_a_micro_batch_that_does_not_fit_is_a_problem(
     expect(hardware.look_at_memory(make_setup(micro_batch=0)), Verdict.PROBLEM)
 
 
-def test_with_a_gpu_main_memory_must_hold_the_optimizer(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ram_holds_the_optimizer(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     free = {"cuda": 2**40, "cpu": 2**20}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: (9, 0))
@@ -106,9 +98,7 @@ def test_a_gpu_that_pytorch_was_not_built_for_is_a_problem(
     assert finding.cause.endswith("without CUDA, but there is a GPU: Tesla T4 with driver 550.54")
 
 
-def test_a_gpu_is_tried_and_its_missing_units_are_told(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_is_tried(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     real = torch.ones
     monkeypatch.setattr(hardware, "ask_driver", lambda: "Tesla T4 with driver 580.95")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -146,9 +136,7 @@ def test_a_machine_without_a_gpu_computes_on_the_processor(
     expect(hardware.look_at_gpu(make_setup()), Verdict.FINE)
 
 
-def test_bitsandbytes_is_tried_not_only_imported(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bitsandbytes_is_tried(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(hardware.look_at_eight_bits(make_setup()), Verdict.FINE)
 
     def fail(*_arguments: object, **_options: object) -> None:
@@ -161,8 +149,6 @@ def test_bitsandbytes_is_tried_not_only_imported(
     expect(hardware.look_at_eight_bits(make_setup()), Verdict.PROBLEM, cause="libcudart.so.13")
 
 
-def test_wrong_eight_bit_values_are_a_problem(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_codes_are_a_problem(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lamb, "dequantise", lambda tensor, **_: torch.zeros(len(tensor.codes)))
     expect(hardware.look_at_eight_bits(make_setup()), Verdict.PROBLEM, cause="errors of up to 1")

@@ -33,9 +33,7 @@ def test_a_taken_port_is_a_problem(make_setup: MakeSetup, taken_port: int) -> No
     assert "--port" in finding.fix
 
 
-def test_a_port_taken_by_the_running_volunteer_is_none(
-    make_setup: MakeSetup, taken_port: int
-) -> None:
+def test_a_port_of_the_running_volunteer_only_warns(make_setup: MakeSetup, taken_port: int) -> None:
     setup = make_setup(port=taken_port)
     with alone_in(setup.folder):
         finding = by_point(line.visit(setup, []))[PointName.PORT]
@@ -44,9 +42,7 @@ def test_a_port_taken_by_the_running_volunteer_is_none(
 
 
 @pytest.mark.parametrize("fields", [{"port": 99_999}, {"host": "192.0.2.1"}])
-def test_a_place_that_cannot_be_listened_on_is_a_problem(
-    make_setup: MakeSetup, fields: dict[str, object]
-) -> None:
+def test_an_unusable_place_is_a_problem(make_setup: MakeSetup, fields: dict[str, object]) -> None:
     finding = by_point(line.visit(make_setup(**fields), []))[PointName.PORT]
     assert finding.verdict is Verdict.PROBLEM
     assert finding.cause.startswith("cannot listen on ")

@@ -67,9 +67,7 @@ def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
     expect(services.look_at_data(setup), Verdict.PROBLEM, cause="names a data set")
 
 
-def test_a_folder_must_hold_shards_that_the_model_knows(
-    make_setup: MakeSetup, tmp_path: Path
-) -> None:
+def test_a_folder_must_hold_shards_the_model_knows(make_setup: MakeSetup, tmp_path: Path) -> None:
     setup = make_setup(run={"data": str(tmp_path)})
     expect(services.look_at_data(setup), Verdict.PROBLEM, cause="there are no shards in")
     known = TINY.model.image_vocabulary_size
@@ -99,9 +97,7 @@ def test_a_data_set_that_does_not_exist_is_a_problem(make_setup: MakeSetup, hub:
     expect(services.look_at_data(setup), Verdict.PROBLEM, cause="someone/nothing")
 
 
-def test_a_hub_that_does_not_answer_may_come_back(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_hub_may_return(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, "http://127.0.0.1:9"))
     found = services.look_at_data(make_setup(run={"data": "someone/something"}))
     expect(found, Verdict.PROBLEM, cause="does not respond", passes=True)

@@ -70,9 +70,7 @@ def test_fused_kernels_equal_plain_operations(kind: AttentionKind, kernel: Kerne
 @pytest.mark.parametrize(
     ("layout", "side"), [(Layout(5, 4), 3), (Layout(3, 6), 5), (Layout(2, 3), 7), (Layout(1, 1), 1)]
 )
-def test_lines_have_the_results_and_gradients_of_the_whole_mask(
-    kind: AttentionKind, layout: Layout, side: int
-) -> None:
+def test_lines_equal_the_whole_mask(kind: AttentionKind, layout: Layout, side: int) -> None:
     generator = torch.Generator().manual_seed(0)
     # all of a sequence, the text alone, some of the text, and some of the picture
     for length in {layout.positions, layout.prefix, 1, max(layout.positions - 2, 1)}:

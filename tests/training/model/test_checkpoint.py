@@ -64,9 +64,7 @@ def test_weights_that_differ_from_their_sum_are_refused(tmp_path: Path) -> None:
         checkpoint.fetch(str(tmp_path))
 
 
-def test_a_run_without_a_list_or_with_an_empty_one_has_published_nothing(
-    tmp_path: Path, hub: HubRepository
-) -> None:
+def test_a_run_without_entries_has_published_nothing(tmp_path: Path, hub: HubRepository) -> None:
     def check(live: str) -> None:
         with pytest.raises(checkpoint.NothingPublishedError, match="no checkpoint is published"):
             checkpoint.fetch(live)
@@ -131,9 +129,7 @@ def test_weights_that_are_not_all_of_the_models_are_refused(
         checkpoint.fetch(str(published[0].path), config=config)
 
 
-def test_a_configuration_that_differs_from_its_sum_is_refused(
-    published: tuple[LiveFolder, Path],
-) -> None:
+def test_a_configuration_unlike_its_sum_is_refused(published: tuple[LiveFolder, Path]) -> None:
     live, folder = published
     config = json.loads((folder / checkpoint.CONFIG).read_text())
     (folder / checkpoint.CONFIG).write_text(json.dumps(config | {"convolution_kernel": 7}))
@@ -183,18 +179,14 @@ def test_a_configuration_names_no_kernel_and_no_code(
         ({"begin_id": -1}, "begin_id"),
     ],
 )
-def test_configurations_of_no_model_are_refused_by_field(
-    change: dict[str, Any], field: str
-) -> None:
+def test_configurations_of_no_model_are_refused(change: dict[str, Any], field: str) -> None:
     content = json.dumps(config_of(TINY).to_dict() | change).encode()
     with pytest.raises(InputError) as caught:
         build.parse_config(content)
     assert caught.value.field == field
 
 
-def test_more_layers_than_tensors_are_refused_before_they_are_built(
-    published: tuple[LiveFolder, Path],
-) -> None:
+def test_more_layers_than_tensors_are_not_built(published: tuple[LiveFolder, Path]) -> None:
     _, folder = published
     config = config_of(replace(TINY, model=replace(TINY.model, num_hidden_layers=2**19)))
     with pytest.raises(checkpoint.CheckpointError, match="fewer tensors than the model has layers"):

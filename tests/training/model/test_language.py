@@ -46,9 +46,7 @@ def test_the_calculator_counts_the_model_that_transformers_builds(kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_first_weights_are_the_same_everywhere_and_survive_a_checkpoint(
-    kind: str, tmp_path: Path
-) -> None:
+def test_first_weights_are_alike_and_survive_a_checkpoint(kind: str, tmp_path: Path) -> None:
     recipe = recipe_of(kind)
     model, twin = build.build_model(recipe), build.build_model(recipe)
     checkpoint.publish(LiveFolder(tmp_path), model, 7, 1.0, "now")
@@ -85,9 +83,7 @@ def test_one_layer_is_enough_to_warm_up(kind: str, monkeypatch: pytest.MonkeyPat
         ({"model_type": "llama", "hidden_size": "wide"}, "config"),
     ],
 )
-def test_configurations_of_no_language_model_are_refused(
-    values: dict[str, Any], field: str
-) -> None:
+def test_configurations_of_other_models_are_refused(values: dict[str, Any], field: str) -> None:
     with pytest.raises(InputError) as caught:
         language.make_config(values)
     assert caught.value.field == field

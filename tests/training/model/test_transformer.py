@@ -33,9 +33,7 @@ SETTINGS = [field.name for field in fields(ModelSettings)]
 
 # 125,894,244 and 1,116,354,148: counted from the shapes of the 2021 run's published weights.
 @pytest.mark.parametrize(("groups", "expected"), [(4, 125_894_244), (None, 1_116_354_148)])
-def test_the_papers_recipe_has_the_published_number_of_parameters(
-    groups: int | None, expected: int
-) -> None:
+def test_the_paper_has_the_published_parameter_count(groups: int | None, expected: int) -> None:
     recipe = RECIPES["paper"]
     recipe = replace(recipe, model=replace(recipe.model, sharing_groups=groups))
     with torch.device("meta"):
@@ -191,9 +189,7 @@ def gradients(model: TextToImageTransformer, batch: Batch) -> dict[str, torch.Te
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
 
 
-def test_a_model_that_attends_in_lines_is_the_same(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_attending_in_lines_changes_nothing(model: TextToImageTransformer, batch: Batch) -> None:
     masked = gradients(model, batch)
     model.attend_in_lines()
     for name, ours in gradients(model, batch).items():
@@ -221,9 +217,7 @@ def test_reversible_gradients_equal_ordinary_ones(
         assert expected.abs().max() > 0 or name.endswith("bias"), name
 
 
-def test_reversible_gradients_under_autocast_equal_ordinary_ones(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_reversible_gradients_under_autocast(model: TextToImageTransformer, batch: Batch) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         reversible = gradients(model, batch)
         model.config.reversible = False
@@ -247,9 +241,7 @@ def test_frozen_parameters_get_no_gradient(model: TextToImageTransformer, batch:
     assert model.groups[0].feed_forward.contract.weight.grad is not None
 
 
-def test_a_second_backward_pass_is_refused_in_words(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_a_second_backward_pass_is_refused(model: TextToImageTransformer, batch: Batch) -> None:
     loss = model(**batch).loss
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="backward once for each forward"):
@@ -323,9 +315,7 @@ def test_cached_generation_equals_uncached(
             logits = model.step(image_codes[:, place], cache)
 
 
-def test_saved_models_come_back_whole(
-    model: TextToImageTransformer, batch: Batch, tmp_path: Path
-) -> None:
+def test_models_load_as_saved(model: TextToImageTransformer, batch: Batch, tmp_path: Path) -> None:
     model.save_pretrained(tmp_path)
     loaded, report = TextToImageTransformer.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
@@ -338,9 +328,7 @@ def test_saved_models_come_back_whole(
     assert saved == model.num_parameters()  # shared weights are stored once
 
 
-def test_kernels_of_a_saved_model_can_be_chosen(
-    model: TextToImageTransformer, batch: Batch, tmp_path: Path
-) -> None:
+def test_kernels_can_be_chosen(model: TextToImageTransformer, batch: Batch, tmp_path: Path) -> None:
     model.save_pretrained(tmp_path)
     eager = TextToImageTransformer.from_pretrained(tmp_path, attn_implementation="eager")
     assert (model.config._attn_implementation, eager.config._attn_implementation) == (
@@ -354,9 +342,7 @@ def test_kernels_of_a_saved_model_can_be_chosen(
     ("field", "value"),
     [("hidden_size", 30), ("convolution_kernel", 4), ("head_size", 7), ("sharing_groups", 0)],
 )
-def test_shapes_that_cannot_be_built_are_refused(
-    shape: dict[str, Any], field: str, value: int
-) -> None:
+def test_shapes_of_no_model_are_refused(shape: dict[str, Any], field: str, value: int) -> None:
     with pytest.raises(InputError, match=field):
         TextToImageConfig(**shape | {field: value})
 

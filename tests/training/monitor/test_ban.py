@@ -62,9 +62,7 @@ def test_a_name_that_means_nobody_or_several_bans_nobody(
     assert BanList(run_file.parent).ids() == frozenset()
 
 
-def test_where_the_authority_is_here_the_account_is_banned_as_well(
-    run_file: Path, tmp_path: Path
-) -> None:
+def test_where_the_authority_is_the_account_is_banned_too(run_file: Path, tmp_path: Path) -> None:
     authority = tmp_path / "authority"
     authority.mkdir()
     (authority / keys.FILE_NAME).touch()

@@ -61,9 +61,7 @@ def test_without_a_built_site_the_data_are_served_and_the_way_out_is_said(tmp_pa
         page.close()
 
 
-def test_the_file_for_volunteers_has_what_the_monitor_and_the_authority_know(
-    tmp_path: Path,
-) -> None:
+def test_the_file_for_volunteers_has_what_monitor_and_authority_know(tmp_path: Path) -> None:
     run = RunFile(name="our-run", recipe="sparse", authority="https://example.org")
     told = {"addresses": [ADDRESS], "exchange": "http://127.0.0.1:8450"}
     complete = hosting.make_run_file(run, told, tmp_path)
@@ -138,7 +136,6 @@ def test_one_command_organizes_a_run_that_a_volunteer_trains(
             wait_for("its address", lambda: says("Ctrl-C ends this") or organizer.done())
             assert load(str(sent)).initial_peers
             found = re.search(r"http://127\.0\.0\.1:\d+/live/", said[0])
-            assert found is not None
             card = httpx.get(f"{found[0]}our-run/run.json").json()
             assert card["name"] == "our-run"
             volunteer.start()

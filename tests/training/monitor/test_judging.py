@@ -21,9 +21,7 @@ def weights() -> torch.Tensor:
     return SharedState.of([p for p in build_model(TINY).parameters() if p.requires_grad]).weights
 
 
-def test_a_round_is_measured_on_the_same_sequences_again(
-    held: HeldBatches, weights: torch.Tensor
-) -> None:
+def test_a_round_has_the_same_sequences_again(held: HeldBatches, weights: torch.Tensor) -> None:
     found = held(3, weights)
     assert len(found) == JUDGED // SEQUENCES
     assert held(4, weights) != found

@@ -49,9 +49,7 @@ def live(tmp_path: Path) -> LiveFolder:
     return live
 
 
-def test_a_checkpoint_is_one_commit_of_weights_configuration_card_and_sum(
-    hub: HubRepository, live: LiveFolder
-) -> None:
+def test_a_checkpoint_is_one_commit_with_its_sum(hub: HubRepository, live: LiveFolder) -> None:
     address = publish.publish_newest(RUN, live)
     assert len(hub.commits) == 1
     assert hub.messages == ["Step 10, loss 3.250"]
@@ -91,9 +89,7 @@ def test_the_card_tells_what_the_run_was_made_of(hub: HubRepository, live: LiveF
         ("language", {"pipeline_tag: text-generation", "| model_type | llama |"}),
     ],
 )
-def test_a_card_says_what_a_step_is_and_what_a_model_is_for(
-    tmp_path: Path, recipe: str, rows: set[str]
-) -> None:
+def test_a_card_tells_of_steps_and_purpose(tmp_path: Path, recipe: str, rows: set[str]) -> None:
     entry = CheckpointEntry(2, 1.25, "2026-01-01T00:00:00.000Z", None, "0" * 64)
     card = publish.make_card(RunFile("our-run", recipe), LiveFolder(tmp_path), entry)
     assert rows <= set(card.splitlines())
@@ -106,9 +102,7 @@ def test_what_is_on_the_hub_is_not_uploaded_again(hub: HubRepository, live: Live
     assert (len(hub.commits), hub.uploads) == (1, 1)
 
 
-def test_after_a_failed_commit_the_weights_are_not_sent_again(
-    hub: HubRepository, live: LiveFolder
-) -> None:
+def test_a_failed_commit_sends_no_weights_again(hub: HubRepository, live: LiveFolder) -> None:
     hub.fail["commit"] = 1
     with pytest.raises(publish.PublishError, match="someone/model"):
         publish.publish_newest(RUN, live)
@@ -129,9 +123,7 @@ def test_a_refusal_names_the_token_and_never_shows_it(
     assert not hub.commits
 
 
-def test_a_hub_that_cannot_be_reached_is_one_line(
-    live: LiveFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_hub_is_one_line(live: LiveFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{free_port()}")
     with pytest.raises(publish.PublishError, match=r"^someone/model: .+") as failed:
         publish.publish_newest(RUN, live)
@@ -157,9 +149,7 @@ def test_the_uploader_tries_until_it_is_there(
     assert TOKEN not in "".join(said) + caplog.text
 
 
-def test_a_volunteer_takes_the_weights_from_the_hub(
-    hub: HubRepository, live: LiveFolder, tmp_path: Path
-) -> None:
+def test_volunteers_load_from_the_hub(hub: HubRepository, live: LiveFolder, tmp_path: Path) -> None:
     publish.publish_newest(RUN, live)
     for entry in (live.path / "checkpoints").iterdir():
         for file in entry.iterdir():

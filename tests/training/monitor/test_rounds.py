@@ -59,7 +59,6 @@ def test_a_monitor_without_its_rounds_files_goes_on_from_the_published_weights(
     assert not torch.equal(published, flatten(list(build_model(TINY).parameters())))
     assert state.round == 8, "a round that no volunteer has been in, so that all take the state"
     found = closing.find(again.host.swarm, 7)
-    assert found is not None
     assert found.taken == ()
     assert "going on from the weights of step 5" in capsys.readouterr().out
     assert [line["step"] for line in again.live.progress.read()] == list(range(1, 9))
@@ -76,9 +75,7 @@ def test_the_records_of_volunteers_outlive_the_monitor(open_monitor: Open, tmp_p
     again.close()
 
 
-def test_a_step_that_found_the_disk_full_is_written_with_the_next(
-    open_monitor: Open, tmp_path: Path
-) -> None:
+def test_a_step_of_a_full_disk_is_written_with_the_next(open_monitor: Open, tmp_path: Path) -> None:
     monitor = open_monitor()
     lines = [ProgressLine(n, timestamp(n), 2.0, 16, 1.0, 1, 0, 0, 0, 0, 0) for n in (1, 2)]
     monitor.note_beginning("steps")
@@ -90,9 +87,7 @@ def test_a_step_that_found_the_disk_full_is_written_with_the_next(
     monitor.close()
 
 
-def test_each_round_gives_free_memory_back(
-    open_monitor: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_round_frees_memory(open_monitor: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
     library = SimpleNamespace(malloc_trim=trimmed.append)
     monitor = open_monitor()
@@ -106,9 +101,7 @@ def test_each_round_gives_free_memory_back(
 
 
 @pytest.mark.parametrize("library", [OSError("none"), object()])
-def test_memory_stays_where_no_c_library_takes_it(
-    monkeypatch: pytest.MonkeyPatch, library: object
-) -> None:
+def test_memory_stays_without_a_c_library(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     def open_library(_: None) -> object:
         if isinstance(library, Exception):
             raise library

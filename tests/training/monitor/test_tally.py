@@ -134,9 +134,7 @@ def test_a_volunteer_who_comes_back_keeps_what_it_did(tally: Tally) -> None:
 
 
 @pytest.mark.parametrize("session", [0.0, START + 11 * 86_400])
-def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(
-    tally: Tally, session: float
-) -> None:
+def test_time_is_what_was_heard_whatever_a_volunteer_says(tally: Tally, session: float) -> None:
     for now in (0.0, 10.0, 20.0, 500.0, 510.0):  # away between 20 and 500
         look(tally, START + now, a=report(1, session=session, time=START + now))
     (contributor,) = tally.contributors()
@@ -167,10 +165,8 @@ def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted(tally: Tally)
 
 def test_totals_that_shrink_are_refused(tally: Tally) -> None:
     look(tally, START, a=report(1), b=report(1), c=report(1))
-    shrunk = report(2, samples=0)
-    (line,) = look(tally, START + 2, a=shrunk, b=report(2), c=report(2))[:1] or look(
-        tally, START + 3 + SETTLING_SECONDS
-    )
+    lines = look(tally, START + 2, a=report(2, samples=0), b=report(2), c=report(2))
+    (line,) = lines or look(tally, START + 3 + SETTLING_SECONDS)
     assert line.rejected == 1
     assert {c.id: c.samples for c in tally.contributors()} == {"a": 32, "b": 64, "c": 64}
 
@@ -190,53 +186,61 @@ def by_identity(**steps: StepReport) -> dict[str, PeerReport]:
     }
 
 
-def test_a_claim_counts_as_far_as_the_others_saw_it(tally: Tally) -> None:
-    reports = by_identity(
-        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
-        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
-        mallory=step_with_witnesses(1, 128, alice=32.0, bob=16.0),
-    )
-    (line,) = look(tally, START, **reports)
-    assert credited(tally) == {"alice": 32, "bob": 16, "mallory": 8}
-    assert (line.samples, line.rejected) == (56, 1)
-
-
-def test_a_liar_cannot_take_from_another_what_most_saw(tally: Tally) -> None:
-    reports = by_identity(
-        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
-        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
-        carol=step_with_witnesses(1, 16, alice=32.0, bob=16.0),
-        mallory=step_with_witnesses(1, 8, alice=0.0, bob=0.0, carol=16.0),
-    )
-    look(tally, START, **reports)
-    assert credited(tally) == {"alice": 32, "bob": 16, "carol": 16, "mallory": 8}
-
-
-def test_whoever_only_saw_the_group_confirms_membership_not_weight(tally: Tally) -> None:
-    reports = by_identity(
-        alice=step_with_witnesses(1, 32, bob=None), bob=step_with_witnesses(1, 16, alice=None)
-    )
-    (line,) = look(tally, START, **reports)
-    assert (line.samples, line.rejected) == (48, 0)
-
-
-def test_whoever_was_not_in_the_averaging_is_not_counted(tally: Tally) -> None:
-    reports = by_identity(
-        alice=step_with_witnesses(1, 32, bob=16.0),
-        bob=step_with_witnesses(1, 16, alice=32.0),
-        mallory=step_with_witnesses(1, 64, alice=32.0, bob=16.0),  # so it says
-    )
-    (line,) = look(tally, START, **reports)
-    assert credited(tally)["mallory"] == 0
-    assert (line.samples, line.rejected) == (48, 1)
+@pytest.mark.parametrize(
+    ("claims", "credit", "rejected"),
+    [
+        pytest.param(
+            {
+                "alice": (32, {"bob": 16.0, "mallory": 8.0}),
+                "bob": (16, {"alice": 32.0, "mallory": 8.0}),
+                "mallory": (128, {"alice": 32.0, "bob": 16.0}),
+            },
+            {"alice": 32, "bob": 16, "mallory": 8},
+            1,
+            id="a claim counts as far as the others saw it",
+        ),
+        pytest.param(
+            {
+                "alice": (32, {"bob": 16.0, "mallory": 8.0}),
+                "bob": (16, {"alice": 32.0, "mallory": 8.0}),
+                "carol": (16, {"alice": 32.0, "bob": 16.0}),
+                "mallory": (8, {"alice": 0.0, "bob": 0.0, "carol": 16.0}),
+            },
+            {"alice": 32, "bob": 16, "carol": 16, "mallory": 8},
+            0,
+            id="a liar takes from nobody what most saw",
+        ),
+        pytest.param(
+            {"alice": (32, {"bob": None}), "bob": (16, {"alice": None})},
+            {"alice": 32, "bob": 16},
+            0,
+            id="who only saw the group confirms membership, not weight",
+        ),
+        pytest.param(
+            {
+                "alice": (32, {"bob": 16.0}),
+                "bob": (16, {"alice": 32.0}),
+                "mallory": (64, {"alice": 32.0, "bob": 16.0}),  # so it says
+            },
+            {"alice": 32, "bob": 16, "mallory": 0},
+            1,
+            id="who was not in the averaging does not count",
+        ),
+    ],
+)
+def test_a_volunteer_is_credited_with_what_the_others_saw(
+    tally: Tally, claims: dict[str, Any], credit: dict[str, int], rejected: int
+) -> None:
+    steps = {name: step_with_witnesses(1, made, **seen) for name, (made, seen) in claims.items()}
+    (line,) = look(tally, START, **by_identity(**steps))
+    assert credited(tally) == credit
+    assert (line.samples, line.rejected) == (sum(credit.values()), rejected)
 
 
 def test_a_report_shown_again_is_refused_once(tally: Tally) -> None:
-    old, new = report(1), report(2)
-    look(tally, START, a=old)
-    look(tally, START + 2, a=new)
-    look(tally, START + 3, a=old)
-    look(tally, START + 4, a=old)
+    old = report(1)
+    for number, told in enumerate((old, report(2), old, old)):
+        look(tally, START + number, a=told)
     assert tally.refused == 1
     assert tally.contributors()[0].samples == 64
 
@@ -276,16 +280,6 @@ def test_the_lines_and_the_leaderboard_agree(tally: Tally) -> None:
     assert sum(line.bytes_received for line in lines) == sum(c.bytes_received or 0 for c in people)
 
 
-def test_a_step_from_far_in_the_future_does_not_stop_the_books(tally: Tally) -> None:
-    look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
-    liar = report(2, [step_report(10**9)], name="carol")
-    (line,) = look(tally, START + 2, a=report(2), b=report(2, name="bob"), c=liar)[:1] or look(
-        tally, START + 3 + SETTLING_SECONDS
-    )
-    assert line.step == 2
-    assert line.rejected == 1
-
-
 def test_a_restart_continues_the_books(tally: Tally) -> None:
     look(tally, START, a=report(1))
     again = restarted(tally)
@@ -318,26 +312,26 @@ def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart(tally: Tally) 
     assert {one.id: one.samples for one in again.contributors()} == {"a": 32, "b": 64}
 
 
-def test_a_claim_from_the_future_is_taken_back_once(tally: Tally) -> None:
+def test_a_claim_from_far_in_the_future_stops_nothing_and_is_taken_back_once(
+    tally: Tally,
+) -> None:
     look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
-    far = step_report(10**9, TARGET)
+    far, lines = step_report(10**9, TARGET), []
     for number in (2, 3):
         liar = report(2, [far], name="carol", samples=96, steps=2, time=START + number)
-        look(tally, START + number, a=report(number), b=report(number, name="bob"), c=liar)
+        others = {"a": report(number), "b": report(number, name="bob")}
+        lines += look(tally, START + number, **others, c=liar)
+    lines += look(tally, START + 4 + SETTLING_SECONDS)
+    assert [(line.step, line.rejected) for line in lines] == [(2, 1), (3, 0)]
     assert {one.id: one.samples for one in tally.contributors()}["c"] == 32
 
 
-def test_steps_that_each_made_alone_earn_nothing(tally: Tally) -> None:
-    tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
+@pytest.mark.parametrize(("names", "samples"), [(["a", "b"], 0), (["a"], 32)])
+def test_only_a_lone_volunteer_earns_alone(tally: Tally, names: list[str], samples: int) -> None:
+    tally.observe({name: report(1, name=name) for name in names}, START)
     (line,) = tally.finished_lines(START)
-    assert line.samples == 0
-    assert {one.samples for one in tally.contributors()} == {0}
-
-
-def test_the_only_volunteer_of_a_run_is_credited(tally: Tally) -> None:
-    tally.observe({"a": report(1)}, START)
-    (line,) = tally.finished_lines(START)
-    assert line.samples == 32
+    assert line.samples == samples
+    assert {one.samples for one in tally.contributors()} == {samples}
 
 
 def test_a_helper_is_a_witness_and_earns_nothing(tally: Tally) -> None:
@@ -357,16 +351,22 @@ def test_a_helper_is_a_witness_and_earns_nothing(tally: Tally) -> None:
 
 def trained(reached: int, now: float, **liar: Any) -> dict[str, PeerReport]:
     """Reports of two who made a step together; `liar` is what a third one reports meanwhile."""
-    reports = {
-        IDS[name]: report(
-            reached, [step_with_witnesses(reached, 32, **{other: 32.0})], name=name, time=now
-        )
-        for name, other in (("alice", "bob"), ("bob", "alice"))
-    }
+    reports = pairs(reached, ("alice", "bob"), time=now)
     if liar:
         values: dict[str, Any] = {"step": reached, "name": "mallory", "time": now}
         reports[IDS["mallory"]] = report(**(values | liar))
     return reports
+
+
+def pairs(step: int, *met: tuple[str, str], **values: Any) -> dict[str, PeerReport]:
+    """Reports of a step by volunteers that saw each other in pairs."""
+    both_ways = [*met, *(pair[::-1] for pair in met)]
+    return {
+        IDS[name]: report(
+            step, [step_with_witnesses(step, 32, **{other: 32.0})], name=name, **values
+        )
+        for name, other in both_ways
+    }
 
 
 def watch(tally: Tally, reached: int, **liar: Any) -> list[int]:
@@ -437,26 +437,14 @@ def test_a_newcomer_made_no_steps_before_it_came(tally: Tally) -> None:
 
 
 def test_one_who_is_far_ahead_does_not_end_a_run(tally: Tally) -> None:
-    far: dict[str, Any] = {
-        "step": 10**6,
-        "recent": [step_report(10**6, 2 * TARGET)],
-        "samples": 10**9,
-    }
-    first = report(name="mallory", **far)
-    assert look(tally, START, **{IDS["mallory"]: first.model_copy(update={"time": START})}) == []
+    recent = [step_report(10**6, 2 * TARGET)]
+    far: dict[str, Any] = {"step": 10**6, "recent": recent, "samples": 10**9}
+    first = report(name="mallory", time=START, **far)
+    assert look(tally, START, **{IDS["mallory"]: first}) == []
     assert [watch(tally, step, **far) for step in range(1, 6)] == [[1], [2], [3], [4], [5]]
     assert tally.furthest_step() == 5
     assert credited(tally)["alice"] == 32 * 5
     assert credited(tally)["mallory"] <= 2 * TARGET
-
-
-def pairs(step: int, *met: tuple[str, str]) -> dict[str, PeerReport]:
-    """Reports of a step by volunteers that saw each other in pairs."""
-    told = {}
-    for name, other in [*met, *(pair[::-1] for pair in met)]:
-        seen = [Witness.model_construct(contributor=IDS[other], weight=32.0)]
-        told[IDS[name]] = report(step, [step_report(step, seen=seen)], name=name)
-    return told
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -470,23 +458,22 @@ def test_groups_that_trained_apart_are_said_on_the_page(tally: Tally, is_late: b
     assert "in step 2, volunteers trained in groups" in tally.describe_partition()
 
 
+def seeing(step: int, other: str) -> list[StepReport]:
+    return [step_report(step, seen=[Witness.model_construct(contributor=other, weight=32.0)])]
+
+
 def test_more_volunteers_than_a_group_holds_are_not_said_to_train_apart(tally: Tally) -> None:
     names = [f"{number:012x}" for number in range(LARGEST + 2)]
-    told = {}
-    for number, own in enumerate(names):
-        other = names[number ^ 1]  # in pairs
-        seen = [Witness.model_construct(contributor=other, weight=32.0)]
-        told[own] = report(1, [step_report(1, seen=seen)], name=own)
+    in_pairs = {own: names[number ^ 1] for number, own in enumerate(names)}
+    told = {own: report(1, seeing(1, other), name=own) for own, other in in_pairs.items()}
     tally.observe(told, START + 1)
     assert [line.step for line in tally.finished_lines(START + 1)] == [1]
     assert tally.describe_partition() == ""
 
 
 def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group(tally: Tally) -> None:
-    told = pairs(1, ("alice", "bob")) | pairs(1, ("carol", "mallory"))
-    told[IDS["bob"]].recent[0].seen = [
-        Witness.model_construct(contributor=IDS["carol"], weight=None)
-    ]
+    told = pairs(1, ("alice", "bob"), ("carol", "mallory"))
+    told[IDS["bob"]].recent[0].seen = seeing(1, IDS["carol"])[0].seen
     look(tally, START + 1, **told)
     assert tally.last_step == 1
     assert tally.describe_partition() == ""

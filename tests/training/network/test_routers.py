@@ -149,9 +149,7 @@ def test_a_newcomer_behind_a_router_gets_the_state_and_contributes(closed: Neigh
     assert closed.own_count("carol")[0] > closed.seen["step before carol"]
 
 
-def test_the_monitor_publishes_a_checkpoint_of_what_nobody_can_be_called_for(
-    closed: Neighbourhood,
-) -> None:
+def test_the_monitor_publishes_a_checkpoint_of_their_weights(closed: Neighbourhood) -> None:
     step, model = checkpoint.fetch(str(closed.live))
     assert step > 0
     assert all(parameter.isfinite().all() for parameter in model.parameters())

@@ -57,9 +57,7 @@ def test_codes_are_in_reading_order(shapes_codes: CodeModel) -> None:
     assert (row // 4, column // 4) == (1, 6)
 
 
-def test_training_makes_pictures_better_and_saves_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_makes_pictures_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, _ = train_codes.evaluate(train_codes.new_model(), 8)
     train_codes.main(["--output", str(tmp_path), "--steps", "12", "--batch-size", "4"])
     after, _ = train_codes.evaluate(CodeModel.load(tmp_path).model, 8)

@@ -44,9 +44,7 @@ def frequencies(settings: GenerationSettings, count: int = 20_000) -> list[float
         (GenerationSettings(top_k=2, top_p=0.7), [1, 0, 0, 0, 0]),
     ],
 )
-def test_codes_are_drawn_by_their_probabilities(
-    settings: GenerationSettings, expected: list[float]
-) -> None:
+def test_codes_follow_probabilities(settings: GenerationSettings, expected: list[float]) -> None:
     assert frequencies(settings) == pytest.approx(expected, abs=0.02)
 
 
@@ -71,9 +69,7 @@ def test_settings_out_of_range_are_refused(settings: GenerationSettings, field: 
         sampling.sample(LOGITS, settings)
 
 
-def test_greedy_codes_are_the_likeliest_given_those_before(
-    model: TextToImageTransformer, text_ids: torch.Tensor
-) -> None:
+def test_greedy_codes_are_likeliest(model: TextToImageTransformer, text_ids: torch.Tensor) -> None:
     codes = sampling.draw_codes(model, text_ids, GenerationSettings(temperature=0))
     assert codes.shape == (3, 16)
     likeliest = model(text_ids, codes, return_logits=True).image_logits.argmax(dim=-1)

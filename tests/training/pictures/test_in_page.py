@@ -125,9 +125,7 @@ SHAPES: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("changes", SHAPES)
-def test_the_pages_logits_are_the_models(
-    packed: Callable[..., Path], changes: dict[str, object]
-) -> None:
+def test_logits_are_the_models(packed: Callable[..., Path], changes: dict[str, object]) -> None:
     model = random_model(**changes)
     layout = model.config.layout
     random = torch.Generator().manual_seed(1)
@@ -159,13 +157,10 @@ def test_the_pages_pixels_are_the_decoders(packed: Callable[..., Path]) -> None:
 def recorded() -> tuple[TextToImageTransformer, Path]:
     """The model of the run that ships with the site, and its file for the page."""
     entry = LiveFolder(RECORDED).read_checkpoints()[-1]
-    assert entry.drawing is not None
     return checkpoint.load((RECORDED / entry.drawing).parent), RECORDED / entry.drawing
 
 
-def test_at_temperature_0_the_page_draws_what_python_draws(
-    recorded: tuple[TextToImageTransformer, Path],
-) -> None:
+def test_the_page_draws_what_python_draws(recorded: tuple[TextToImageTransformer, Path]) -> None:
     model, file = recorded
     with torch.no_grad():
         for parameter in model.parameters():  # as in the file
@@ -184,9 +179,7 @@ def test_at_temperature_0_the_page_draws_what_python_draws(
         assert sum(differences) < 0.001 * len(wanted)
 
 
-def test_what_ships_with_the_site_is_what_the_monitor_packs(
-    recorded: tuple[TextToImageTransformer, Path],
-) -> None:
+def test_the_site_ships_what_a_monitor_packs(recorded: tuple[TextToImageTransformer, Path]) -> None:
     model, file = recorded
     entry = LiveFolder(RECORDED).read_checkpoints()[-1]
     content = file.read_bytes()
@@ -195,16 +188,13 @@ def test_what_ships_with_the_site_is_what_the_monitor_packs(
         checkpoint.atomic.sha256(file),
     )
     again = in_page.pack(checkpoint.load(file.parent), REHEARSAL)
-    assert again is not None
     ours, theirs = load(again), load(content)
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert sum(part.numel() for part in model.parameters()) == 464_234
 
 
-def test_the_same_seed_draws_the_same_and_another_seed_others(
-    recorded: tuple[TextToImageTransformer, Path],
-) -> None:
+def test_a_seed_draws_the_same_again(recorded: tuple[TextToImageTransformer, Path]) -> None:
     caption = "a red circle above a blue square"
     first, again, other = ask("drawn", [[caption, 1], [caption, 1], [caption, 2]], recorded[1])
     assert len(first) == REHEARSAL.generation.images_per_prompt
@@ -275,9 +265,7 @@ def test_a_caption_that_the_model_cannot_read_is_told(packed: Callable[..., Path
     assert long == "The caption has 7 words. The model reads at most 6."
 
 
-def test_only_small_models_of_words_with_plain_decoders_are_packed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_small_plain_models_of_words_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build_model(TINY)
     assert in_page.pack(model, TINY) is not None
     hub = replace(TINY, data=replace(TINY.data, tokenizer="google-t5/t5-small"))

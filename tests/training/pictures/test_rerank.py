@@ -56,16 +56,12 @@ def test_the_judge_refuses_what_a_picture_does_not_show() -> None:
         assert not shows(image, caption)
 
 
-def test_most_held_out_pictures_find_their_caption_among_all(
-    scorer: Scorer, codes: CodeModel
-) -> None:
+def test_most_held_out_pictures_find_their_caption(scorer: Scorer, codes: CodeModel) -> None:
     # 1 of 400 would by chance; train_scorer said 75.6 % of 1,024 when these weights were made
     assert train_scorer.measure(scorer, 512, codes) >= 0.7
 
 
-def test_the_best_four_are_right_more_often_than_any_four(
-    scorer: Scorer, samples: list[Sample]
-) -> None:
+def test_the_best_four_are_right_more_often_than_any(scorer: Scorer, samples: list[Sample]) -> None:
     random = np.random.default_rng(0)
     looks = [look(sample.image) for sample in samples]
     pairs = zip(looks, samples, strict=True)

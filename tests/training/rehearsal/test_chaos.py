@@ -76,7 +76,6 @@ def test_the_host_takes_none_of_the_files_that_the_poisoner_sends(tmp_path: Path
     parameters = [p for p in build_model(TINY_SPARSE).parameters() if p.requires_grad]
     key, store = RSAPrivateKey(), FolderStore(tmp_path)
     swarm = Swarm("our-run", Layout.of(parameters), store, set(), 1.0)
-    assert TINY_SPARSE.sparse is not None
     host = Host(swarm, store, SharedState.of(parameters), TINY_SPARSE.sparse)
     files = misbehaving.bad_files("our-run", 0, key)
     assert len({content for _, content in files}) == 8

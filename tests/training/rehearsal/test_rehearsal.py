@@ -93,7 +93,6 @@ def test_a_rehearsal_trains_and_ends_with_pictures(
     card = json.loads((folder / "live" / "run.json").read_text())
     assert card["finished"] > card["start"]
     told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", said)
-    assert told is not None
     typed = shlex.split(told[1])
     assert typed[1:3] == ["-m", "training"]
     assert make_parser().parse_args(typed[3:]).run == str(folder / "run.toml")
@@ -139,9 +138,7 @@ def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
     assert (f"browser's tab:     {rehearsal.exchange}/live/?run=rehearsal" in said) is is_open
 
 
-def test_a_rehearsed_language_model_continues_the_prompts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_language_models_continue_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rehearsal = Rehearsal(RehearsalOptions(recipe="language"), tmp_path, threading.Event())
     rehearsal.authority.stop()
     rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))

@@ -57,9 +57,7 @@ def test_sha256_is_the_published_value_for_abc(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_a_line_cut_by_a_crash_is_dropped_and_the_next_one_is_whole(
-    tmp_path: Path, cut: int
-) -> None:
+def test_a_line_cut_by_a_crash_is_dropped_and_the_next_is_whole(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "progress.jsonl"
     lines = atomic.AppendOnlyLines(path)
     lines.append({"step": 1})

@@ -39,9 +39,7 @@ def test_a_file_arrives_whole_and_its_progress_is_told(fetch: Fetch, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_download_that_breaks_off_asks_for_the_rest_only(
-    fetch: Fetch, server: HubRepository
-) -> None:
+def test_a_broken_download_asks_for_the_rest_only(fetch: Fetch, server: HubRepository) -> None:
     server.cut = 1
     percents: list[int] = []
     fetch(report=percents.append)

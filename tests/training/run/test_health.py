@@ -10,17 +10,13 @@ def folder_of(state: Path, run: str) -> Path:
     return state / "training-transformers-together" / run / "join"
 
 
-def test_a_peer_that_told_its_status_is_alive(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_peer_with_a_status_is_alive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status.write(folder_of(tmp_path, "our-run"), {"started": True})
     assert health.main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == "newest status: 0 s old\n"
 
 
-def test_the_newest_status_of_all_runs_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_status_of_all_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     atomic.write_json(folder_of(tmp_path, "an-old-one") / "status.json", {"time": 0})
     (folder_of(tmp_path, "broken") / "status.json").parent.mkdir(parents=True)
     (folder_of(tmp_path, "broken") / "status.json").write_text("{")

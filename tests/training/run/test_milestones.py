@@ -15,9 +15,7 @@ def _own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INSTALL_SECONDS, raising=False)
 
 
-def test_seconds_are_cumulative_and_include_the_installation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_seconds_are_cumulative_and_include_installing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(INSTALL_SECONDS, "95.2")
     milestones.mark(Milestone.DOCTOR)
     milestones.mark(Milestone.CONNECT)

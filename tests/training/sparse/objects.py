@@ -29,7 +29,6 @@ class ObjectProcess:
         if self.address:
             command.append(self.address.split("/")[2].rpartition(":")[2])
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
         assert self.address, "it did not start"
 

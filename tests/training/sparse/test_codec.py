@@ -70,9 +70,7 @@ def blocks_given_and_kept(
 
 
 @given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
-def test_the_largest_elements_of_each_block_are_kept(
-    sizes: tuple[int, ...], seed: int, spread: float
-) -> None:
+def test_each_blocks_largest_are_kept(sizes: tuple[int, ...], seed: int, spread: float) -> None:
     for given_block, block in blocks_given_and_kept(Layout(sizes), seed, spread):
         assert block.count_nonzero() == kept_of(len(block))
         is_kept = block != 0
@@ -87,9 +85,7 @@ def test_the_largest_elements_of_each_block_are_kept(
 
 @given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
 @example((1,), 0, 0.0)
-def test_what_is_left_of_a_block_is_smaller_than_the_block(
-    sizes: tuple[int, ...], seed: int, spread: float
-) -> None:
+def test_what_is_left_of_a_block_is_less(sizes: tuple[int, ...], seed: int, spread: float) -> None:
     # Taking the mean of n magnitudes off each leaves the sum of squares less n mean^2, which is
     # at least sum^2 / n, which is at least the squares' sum / n. The kept k of m elements hold at
     # least k/m of all squares: 1/m of them is gone, but for the rounding of the magnitudes.
@@ -101,9 +97,7 @@ def test_what_is_left_of_a_block_is_smaller_than_the_block(
 
 
 @given(SIZES, st.integers(0, 2**32))
-def test_decoding_gives_the_same_bits_and_norm_every_time(
-    sizes: tuple[int, ...], seed: int
-) -> None:
+def test_decoding_gives_the_same_bits_and_norm_again(sizes: tuple[int, ...], seed: int) -> None:
     layout = Layout(sizes)
     content = encode(draw(layout, seed, 1.0), layout)
     assert len(content) == layout.update_bytes
@@ -167,9 +161,7 @@ def test_bytes_of_another_length_are_refused(content: bytes) -> None:
         (2.0, 1.0, "above the higher"),
     ],
 )
-def test_scales_that_no_encoder_writes_are_refused(
-    content: bytes, low: float, high: float, reason: str
-) -> None:
+def test_invalid_scales_are_refused(content: bytes, low: float, high: float, reason: str) -> None:
     decode(with_scales(content, 1.0, 2.0), SMALL)
     with pytest.raises(FileError, match=reason):
         decode(with_scales(content, low, high), SMALL)
@@ -198,9 +190,7 @@ def test_an_update_that_is_too_long_is_refused(content: bytes) -> None:
 
 
 @given(st.binary(min_size=SMALL.update_bytes, max_size=SMALL.update_bytes))
-def test_whatever_the_bytes_are_they_are_refused_or_decoded_to_finite_values(
-    content: bytes,
-) -> None:
+def test_any_bytes_are_refused_or_decoded_to_finite_values(content: bytes) -> None:
     try:
         update = decode(content, SMALL, largest_norm=1.0)
     except FileError:

@@ -67,15 +67,12 @@ def text_of(key: RSAPrivateKey) -> str:
     return text
 
 
-def test_a_round_closes_at_once_when_nobody_is_missing(
-    host: Host, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
+def test_a_full_round_closes(host: Host, keys: list[RSAPrivateKey], identities: list[str]) -> None:
     take_reports(host, *keys[1:3])
     take_payloads(host, keys[1])
     assert host.close_if_due(keys[0]) is None  # the other one is heard training
     take_payloads(host, keys[2], samples=32)
     closed = host.close_if_due(keys[0])
-    assert closed is not None
     assert [(one.peer, one.samples) for one in closed.taken] == [
         (identities[1], 16),
         (identities[2], 32),
@@ -83,14 +80,11 @@ def test_a_round_closes_at_once_when_nobody_is_missing(
     assert host.state.round == 1
     assert host.state.samples == 48
     found = closing.find(host.swarm, 0)
-    assert found is not None
     assert found.taken == closed.taken
     assert closing.apply(host.swarm, found, first_state()).digest() == host.state.digest()
 
 
-def test_a_missing_volunteer_is_waited_for_through_the_grace_period(
-    host: Host, keys: list[RSAPrivateKey], clock: Clock
-) -> None:
+def test_the_missing_are_waited_for(host: Host, keys: list[RSAPrivateKey], clock: Clock) -> None:
     take_reports(host, *keys[1:4])
     take_payloads(host, *keys[1:3])
     assert host.close_if_due(keys[0]) is None
@@ -108,9 +102,7 @@ def test_whoever_says_goodbye_is_not_waited_for(host: Host, keys: list[RSAPrivat
     assert host.close_if_due(keys[0]) is not None
 
 
-def test_whoever_crashed_is_waited_for_until_it_is_silent(
-    start: Start, keys: list[RSAPrivateKey], clock: Clock
-) -> None:
+def test_a_crash_costs_one_silence(start: Start, keys: list[RSAPrivateKey], clock: Clock) -> None:
     """Missing for the second time, it would hold the round up to its longest time."""
     settings = replace(SETTINGS, grace=1.0, longest=10 * audience.SILENT_SECONDS)
     host = start(settings=settings)
@@ -134,9 +126,7 @@ def test_whoever_crashed_is_waited_for_until_it_is_silent(
     assert clock.now - crashed_at == audience.SILENT_SECONDS
 
 
-def test_a_round_without_updates_stays_open(
-    host: Host, keys: list[RSAPrivateKey], clock: Clock
-) -> None:
+def test_an_empty_round_stays_open(host: Host, keys: list[RSAPrivateKey], clock: Clock) -> None:
     clock.now = 10 * SETTINGS.longest
     assert host.close_if_due(keys[0]) is None
 
@@ -152,9 +142,7 @@ def test_a_volunteer_has_one_update_in_a_round_and_can_repeat_it(
     assert host.refused == 1
 
 
-def test_what_a_round_cannot_take_is_not_kept(
-    host: Host, keys: list[RSAPrivateKey], tmp_path: Path
-) -> None:
+def test_what_is_refused_is_not_kept(host: Host, keys: list[RSAPrivateKey], tmp_path: Path) -> None:
     good = make_payload(host.swarm, host.state, keys[1])
     later = first_state()
     later.round = 5
@@ -212,9 +200,7 @@ def test_a_crowd_of_keys_closes_the_door_to_nobody(
     assert len(host.reports()) == 1, "whoever is silent for an hour is forgotten"
 
 
-def test_a_banned_peer_gives_nothing(
-    start: Start, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
+def test_bans_are_followed(start: Start, keys: list[RSAPrivateKey], identities: list[str]) -> None:
     banned = {identities[1]}
     host = start(is_banned=banned.__contains__)
     with pytest.raises(NotTakenError, match="banned"):
@@ -241,7 +227,6 @@ def test_a_host_started_again_has_the_updates_of_the_open_round(
     assert after.close_if_due(keys[0]) is None  # others may be on their way
     clock.now = SETTINGS.longest
     closed = after.close_if_due(keys[0])
-    assert closed is not None
     assert [one.peer for one in closed.taken] == [identities[1]]
 
 

@@ -164,7 +164,6 @@ def replay(honest: Run, identities: list[str], attack: Attack) -> Counter[str]:
     others = torch.zeros(layout.elements)
     for number in range(ROUNDS):
         closed = closing.find(swarm, number)
-        assert closed is not None
         effects = {}
         for one in closed.taken:
             update = closing.read_payload(swarm, closed.of, one).update
@@ -190,9 +189,7 @@ def test_a_bad_peer_is_left_out_and_the_others_are_not(
     assert count.total() - count[identities[0]] <= 0.03 * 3 * ROUNDS
 
 
-def test_what_a_bad_peer_gets_through_does_no_harm(
-    begin: Begin, identities: list[str], honest: Run
-) -> None:
+def test_a_bad_peer_does_no_harm(begin: Begin, identities: list[str], honest: Run) -> None:
     run = begin(ATTACKS["times -10"], Judge(losses))
     run.make_rounds(SOME)
     assert left_out(run, identities[0]) >= 0.7 * SOME
@@ -234,7 +231,6 @@ def test_everybody_follows_a_list_that_leaves_one_out(begin: Begin, identities: 
     assert set(run.closed[0].left_out) == {identities[0]}
     assert "raises the loss by" in run.closed[0].left_out[identities[0]]
     found = closing.find(run.host.swarm, 0)
-    assert found is not None
     assert [one.peer for one in found.taken] == identities[1:]
     assert {peer.state.digest() for peer in run.peers} == {run.host.state.digest()}
     assert [peer.rounds for peer in run.peers] == [0, 1, 1, 1]

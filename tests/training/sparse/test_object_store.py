@@ -47,9 +47,7 @@ def test_an_address_is_signed_as_the_published_example_is() -> None:
     )
 
 
-def test_a_file_goes_in_and_comes_out_and_is_removed(
-    process: ObjectProcess, store: ObjectStore
-) -> None:
+def test_a_file_goes_in_and_out_and_is_removed(process: ObjectProcess, store: ObjectStore) -> None:
     assert store.put(CONTENT) == SUM
     assert process.names() == {SUM}
     assert httpx.get(store.address_of(SUM)).content == CONTENT
@@ -59,9 +57,7 @@ def test_a_file_goes_in_and_comes_out_and_is_removed(
     assert process.names() == set()
 
 
-def test_an_address_is_for_one_file_and_nothing_else(
-    process: ObjectProcess, store: ObjectStore
-) -> None:
+def test_an_address_is_for_one_file_alone(process: ObjectProcess, store: ObjectStore) -> None:
     """A volunteer has the address alone: no key is in it."""
     store.put(CONTENT)
     address = store.address_of(SUM)
@@ -91,9 +87,7 @@ def test_wrong_keys_are_refused_in_the_stores_own_word(process: ObjectProcess) -
         process.open(AWS_REGION="another").put(CONTENT)
 
 
-def test_a_store_that_is_down_is_an_outage_and_shows_no_secret(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_store_that_is_down_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:
     address = "http://127.0.0.1:9/bucket"  # the discard service's port, where nothing listens
     store = ObjectStore.from_environment(address, object_server.ENVIRONMENT)
     with caplog.at_level(logging.INFO), pytest.raises(UnreachableError) as failed:

@@ -42,9 +42,7 @@ def sign(fields: dict[str, Any], kind: str = "payload", body: bytes = UPDATE) ->
 FIELDS = {"run": "our-run", "number": 7, "start": "ab" * 32, "samples": 96}
 
 
-def test_a_payload_says_who_computed_what_from_where(
-    keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
+def test_a_payload_says_who_did_what(keys: list[RSAPrivateKey], identities: list[str]) -> None:
     late = replace(ROUND, number=12_345)
     content = payload.write(late, 96, UPDATE, keys[0])
     found = payload.read(content, late, LAYOUT, math.inf)

@@ -24,9 +24,7 @@ REPORT = Report(
 )
 
 
-def test_a_report_is_read_as_it_was_written(
-    keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
+def test_a_report_is_read_as_written(keys: list[RSAPrivateKey], identities: list[str]) -> None:
     content = report.write("our-run", REPORT, keys[1])
     assert len(content) < report.MOST_BYTES
     assert report.read(content, "our-run", now=1100.0) == (identities[1], REPORT)
@@ -50,9 +48,7 @@ def test_a_report_is_read_as_it_was_written(
         ({"time": 10_000.0}, "at another time"),
     ],
 )
-def test_a_report_with_a_bad_field_is_refused(
-    keys: list[RSAPrivateKey], changes: dict[str, Any], words: str
-) -> None:
+def test_fields_are_checked(keys: list[RSAPrivateKey], changes: dict[str, Any], words: str) -> None:
     content = report.write("our-run", replace(REPORT, **changes), keys[1])
     with pytest.raises(FileError, match=words):
         report.read(content, "our-run", now=1100.0)

@@ -65,9 +65,7 @@ def offer(swarm: Swarm, key: RSAPrivateKey, size: float = 1e-3, **changes: Any) 
     return swarm.store.put(payload.write(of, 16, update, key))
 
 
-def test_peers_of_uneven_pace_keep_the_same_bits_and_learn(
-    swarm: Swarm, keys: list[RSAPrivateKey]
-) -> None:
+def test_peers_of_uneven_pace_learn_the_same_bits(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
     peers = [make_peer(swarm, key, FIRST, seed) for seed, key in enumerate(keys[:3])]
     for number in range(40):
         make_round(swarm, peers, keys[0], number)
@@ -81,9 +79,7 @@ def test_peers_of_uneven_pace_keep_the_same_bits_and_learn(
     assert student.loss(*drawn) < before / 2
 
 
-def test_a_latecomer_has_the_bits_of_those_who_were_there(
-    swarm: Swarm, keys: list[RSAPrivateKey]
-) -> None:
+def test_a_latecomer_has_the_bits_of_the_others(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
     peers = [make_peer(swarm, key, FIRST, seed) for seed, key in enumerate(keys[:2])]
     catching_up.publish(swarm.store, FIRST)
     for number in range(3):
@@ -101,9 +97,7 @@ def test_a_latecomer_has_the_bits_of_those_who_were_there(
     assert follow(swarm, FIRST.copy()).digest() == peers[0].state.digest()
 
 
-def test_what_a_round_did_not_take_goes_into_the_next(
-    swarm: Swarm, keys: list[RSAPrivateKey]
-) -> None:
+def test_what_a_round_missed_goes_into_the_next(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
     slow = make_peer(swarm, keys[1], FIRST, 1)
     assert slow.learn(2, clock=itertools.count().__next__)  # too late to hand it in
     offered = slow._feedback.residual.clone()
@@ -163,14 +157,10 @@ def closed(swarm: Swarm, keys: list[RSAPrivateKey]) -> Closing:
     for key in keys[1:3]:
         open_round.offer(offer(swarm, key))
     open_round.close(keys[0])
-    found = closing.find(swarm, 0)
-    assert found is not None
-    return found
+    return closing.find(swarm, 0)
 
 
-def test_a_list_of_a_stranger_is_not_followed(
-    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
-) -> None:
+def test_no_strangers_list_counts(swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing) -> None:
     closing.publish(swarm, closed, keys[3])
     with pytest.raises(ClosingError, match="stranger"):
         follow(swarm, FIRST)
@@ -178,9 +168,7 @@ def test_a_list_of_a_stranger_is_not_followed(
     assert follow(swarm, FIRST).digest() == closed.end
 
 
-def test_a_list_counts_in_its_own_round_and_run(
-    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
-) -> None:
+def test_a_list_is_for_one_round(swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing) -> None:
     sha256 = closing.publish(swarm, closed, keys[0])
     swarm.store.point("closings/000000001", sha256)
     with pytest.raises(ClosingError, match="made for round 0"):
@@ -193,9 +181,7 @@ def test_a_list_counts_in_its_own_round_and_run(
         follow(swarm, other)
 
 
-def test_a_peer_whose_bits_differ_notices_it_at_once(
-    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
-) -> None:
+def test_other_bits_are_noticed(swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing) -> None:
     closing.publish(swarm, replace(closed, end="ab" * 32), keys[0])
     before = FIRST.digest()
     with pytest.raises(DivergedError, match="other weights here"):

@@ -75,9 +75,7 @@ def test_a_name_leads_to_the_last_file_that_it_was_given_to(store: FolderStore) 
 
 
 @pytest.mark.parametrize("content", [b"", b"ab" * 31, b"\xff" * 64, b"AB" * 32])
-def test_a_name_that_leads_nowhere_gives_nothing(
-    store: FolderStore, tmp_path: Path, content: bytes
-) -> None:
+def test_a_name_to_nowhere_gives_none(store: FolderStore, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "names" / "closings" / "1"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)

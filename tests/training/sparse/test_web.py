@@ -104,9 +104,7 @@ def test_nothing_but_a_runs_files_is_handed_out(address: str, tmp_path: Path) ->
     assert httpx.get(f"{address}/payloads").status_code == 405
 
 
-def test_a_store_refuses_another_file_or_a_longer_one(
-    host: Host, store: WebStore, tmp_path: Path
-) -> None:
+def test_a_store_refuses_other_or_longer_files(host: Host, store: WebStore, tmp_path: Path) -> None:
     sha256 = host.store.put(b"a file")
     assert store.get(sha256, 6) == b"a file"
     with pytest.raises(StoreError, match="more than 5 bytes"):
@@ -121,9 +119,7 @@ def test_a_store_refuses_another_file_or_a_longer_one(
         store.names("payloads")
 
 
-def test_a_download_that_broke_goes_on_where_it_was(
-    host: Host, store: WebStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_continues(host: Host, store: WebStore, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, came = httpx.Response.iter_raw, bytearray()
     breaks = iter([True, False])
 
@@ -136,7 +132,6 @@ def test_a_download_that_broke_goes_on_where_it_was(
                 raise httpx.ReadError("the connection broke")
 
     sha256 = store.find(store.names(catching_up.FOLDER)[-1])
-    assert sha256 is not None
     monkeypatch.setattr(httpx.Response, "iter_raw", read)
     with pytest.raises(UnreachableError):
         store.get(sha256, 10**6)
@@ -149,9 +144,7 @@ def test_a_download_that_broke_goes_on_where_it_was(
     assert store.bytes_received == len(content)
 
 
-def test_a_download_that_breaks_off_is_counted_as_far_as_it_went(
-    address: str, host: Host, store: WebStore
-) -> None:
+def test_a_broken_download_is_counted_in_part(address: str, host: Host, store: WebStore) -> None:
     size = 32 * 2**20  # more than the buffers of a connection hold
     sha256 = host.store.put(bytes(size))
     with httpx.stream("GET", f"{address}/files/{sha256}") as answer:
@@ -160,9 +153,7 @@ def test_a_download_that_breaks_off_is_counted_as_far_as_it_went(
     assert 1000 <= host.bytes_out - size < size / 2
 
 
-def test_a_host_that_is_down_is_told_from_one_that_refuses(
-    identities: list[str], tmp_path: Path
-) -> None:
+def test_a_host_that_is_down_is_no_refusal(identities: list[str], tmp_path: Path) -> None:
     store = WebStore("http://127.0.0.1:9")  # the discard service's port, where nothing listens
     with pytest.raises(UnreachableError, match="no connection to"):
         store.describe()

@@ -37,9 +37,7 @@ def test_the_parts_are_the_whole_vector_in_order_and_even() -> None:
         ([1.0, 1.0, 1.0], [0, 0, 1]),
     ],
 )
-def test_averages_are_the_trainers(
-    kind: Aggregation, weights: list[float], factors: list[float]
-) -> None:
+def test_averages_equal_ours(kind: Aggregation, weights: list[float], factors: list[float]) -> None:
     torch.manual_seed(1)
     vectors = [factor * (1 + torch.randn(50)) for factor in factors]
     expected = aggregate(vectors, weights, kind)
@@ -97,9 +95,7 @@ def test_a_home_carries_one_message_after_the_other_as_long_as_the_calculator_sa
         (0.02, "", "the loss rose."),
     ],
 )
-def test_the_figure_answers_a_guess_by_what_the_loss_did(
-    slope: float, guess: str, words: str
-) -> None:
+def test_the_figure_answers_a_guess_by_the_loss(slope: float, guess: str, words: str) -> None:
     noise = torch.randn(60, generator=torch.Generator().manual_seed(5))
     losses = (2 + slope * torch.arange(60) + 0.1 * noise).tolist()
     assert words in ask("guessed", losses=losses, guess=guess)

@@ -65,9 +65,7 @@ def test_exact_sums_are_pythons() -> None:
     assert ask("exactSum", values=[]) == 0
 
 
-def test_rounds_give_the_same_bits_in_a_tab(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_give_a_tab_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"learning_rate": 0.7, "longest": 2.0, "heaviest": 1.5}
     monkeypatch.setattr(shared, "LONGEST", 2.0)
     monkeypatch.setattr(shared, "HEAVIEST", 1.5)
@@ -149,9 +147,7 @@ def test_a_tabs_local_steps_are_adamws() -> None:
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-5, atol=1e-6)
 
 
-def test_a_tab_whose_update_was_rejected_begins_again_and_keeps_it_if_it_never_arrived(
-    tmp_path: Path,
-) -> None:
+def test_a_tab_begins_again_when_rejected_and_keeps_what_never_arrived(tmp_path: Path) -> None:
     fates = ["refused", "taken", "rejected", "taken"]
     model = random_model()
     weights = flatten(list(model.parameters()))

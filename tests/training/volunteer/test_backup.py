@@ -24,7 +24,6 @@ def test_a_backup_comes_back_as_it_was(tmp_path: Path) -> None:
     before = make_backup()
     backup.save(tmp_path / "backup.pt", before)
     after = backup.load(tmp_path / "backup.pt", PARAMETERS)
-    assert after is not None
     assert after.state.epoch == 7
     assert after.state.optimizer_metadata == before.state.optimizer_metadata
     assert after.stream == before.stream
@@ -47,7 +46,6 @@ def test_a_full_disk_leaves_the_backup_of_before(tmp_path: Path) -> None:
     assert len(said) == 1
     assert "could not be written" in said[0]
     kept = backup.load(path, PARAMETERS)
-    assert kept is not None
     assert kept.state.tensors[0].eq(1.0).all()
     assert list(tmp_path.iterdir()) == [path]
 

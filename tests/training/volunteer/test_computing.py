@@ -20,9 +20,7 @@ def gradients(model: TextToImageTransformer) -> list[torch.Tensor]:
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def test_scaled_gradients_add_up_to_the_ordinary_ones(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_scaled_gradients_add_up_as_ordinary(model: TextToImageTransformer, batch: Batch) -> None:
     plain = Computing(model, CPU, Precision.FLOAT32)
     assert [plain.add(batch).outcome for _ in range(2)] == [Outcome.ADDED] * 2
     expected = gradients(model)
@@ -40,9 +38,7 @@ def test_scaled_gradients_add_up_to_the_ordinary_ones(
     assert (found - model_gradients).norm() < 0.02 * model_gradients.norm()  # 11 bits of mantissa
 
 
-def test_small_gradients_vanish_without_a_scale_only(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_small_gradients_vanish_if_not_scaled(model: TextToImageTransformer, batch: Batch) -> None:
     class Faint(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -62,9 +58,7 @@ def test_small_gradients_vanish_without_a_scale_only(
     assert lost.any()
 
 
-def test_an_overflow_leaves_what_was_added_as_it_was(
-    model: TextToImageTransformer, batch: Batch
-) -> None:
+def test_an_overflow_leaves_what_was_added(model: TextToImageTransformer, batch: Batch) -> None:
     scaled = Computing(model, CPU, Precision.FLOAT16)
     scaled.add(batch)
     before = gradients(model)
@@ -90,9 +84,7 @@ def test_the_scale_falls_until_it_fits_and_grows_after_many(
 
 
 @pytest.mark.parametrize("kind", [Precision.FLOAT32, Precision.FLOAT16])
-def test_a_loss_that_is_no_number_is_left_out(
-    model: TextToImageTransformer, batch: Batch, kind: Precision
-) -> None:
+def test_a_nan_is_left_out(model: TextToImageTransformer, batch: Batch, kind: Precision) -> None:
     computing = Computing(model, CPU, kind)
     computing.add(batch)
     before = gradients(model)

@@ -114,9 +114,7 @@ def test_silence_for_long_is_taken_for_the_end(
     assert len(ends) == 1
 
 
-def test_another_error_does_not_end_the_heartbeats(
-    tmp_path: Path, ends: list[tuple[float, int]]
-) -> None:
+def test_other_errors_end_no_heartbeats(tmp_path: Path, ends: list[tuple[float, int]]) -> None:
     network = network_that_fails(KeyError("an error that nobody thought of"))
     reporter = beating(tmp_path, network)
     time.sleep(0.2)

@@ -58,7 +58,6 @@ def test_weights_that_are_not_sound_are_left_for_the_last_state_that_was(folder:
 
 def test_leaving_keeps_a_sound_backup(folder: Path) -> None:
     kept = backup.load(folder / "backup.pt", list_of_parameters())
-    assert kept is not None
     assert kept.state.epoch >= see(folder)["last step"]
 
 

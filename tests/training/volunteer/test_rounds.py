@@ -100,9 +100,7 @@ def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
     assert "the run is over" in run.terminal.getvalue()
 
 
-def test_a_clock_that_jumped_and_came_back_makes_nobody_silent(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_jumped_makes_nobody_silent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every report after the jump was refused, until the true time had caught up."""
     ahead = [0.0]
     clock = SimpleNamespace(time=lambda: time.time() + ahead[0])
@@ -146,9 +144,7 @@ def test_an_update_that_comes_too_late_is_no_fault(
     assert said.count("this update") == 1
 
 
-def test_whoever_is_left_out_hears_of_it_and_begins_again(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_is_left_out_begins_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     volunteer, stop = run.volunteer, threading.Event()
     peer = run.make_peer(stop)
     assert peer.learn(0.0) is not None
