@@ -110,33 +110,26 @@ def test_decoding_gives_the_same_bits_and_norm_again(sizes: tuple[int, ...], see
     assert len(first.places.unique()) == layout.sent
 
 
-def test_elements_of_equal_magnitude_arrive_exactly() -> None:
+def test_elements_of_equal_magnitude_arrive_exactly_and_the_largest_do_not_overflow() -> None:
+    layout = Layout((BLOCK,))
     vector = torch.zeros(BLOCK)
     vector[:: BLOCK // KEPT] = torch.tensor([0.5, -0.5]).repeat(KEPT // 2)
-    layout = Layout((BLOCK,))
     assert torch.equal(decode(encode(vector, layout), layout).dense(BLOCK), vector)
-
-
-def test_the_largest_floats_do_not_overflow() -> None:
-    layout = Layout((BLOCK,))
-    vector = torch.full((BLOCK,), torch.finfo(torch.float32).max)
-    update = decode(encode(vector, layout), layout)
+    largest = torch.full((BLOCK,), torch.finfo(torch.float32).max)
+    update = decode(encode(largest, layout), layout)
     assert update.values.isfinite().all()
     assert math.isfinite(update.norm)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_an_update_that_is_not_finite_is_not_encoded(value: float) -> None:
-    vector = torch.zeros(SMALL.elements)
-    vector[7] = value
-    with pytest.raises(InputError, match="finite"):
+@pytest.mark.parametrize(
+    ("vector", "words"),
+    [(torch.tensor([*[0.0] * 7, bad, *[0.0] * (SMALL.elements - 8)]), "finite")
+     for bad in (math.nan, math.inf, -math.inf)]
+    + [(torch.zeros(shape), "vector") for shape in ((SMALL.elements + 1,), (1, SMALL.elements))],
+)  # fmt: skip
+def test_only_finite_vectors_of_the_layout_are_encoded(vector: torch.Tensor, words: str) -> None:
+    with pytest.raises(InputError, match=words):
         encode(vector, SMALL)
-
-
-@pytest.mark.parametrize("shape", [(SMALL.elements + 1,), (1, SMALL.elements)])
-def test_a_vector_of_another_shape_is_not_encoded(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="vector"):
-        encode(torch.zeros(shape), SMALL)
 
 
 @pytest.mark.parametrize("sizes", [(), (4, 0)])

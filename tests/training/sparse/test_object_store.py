@@ -78,13 +78,17 @@ def test_a_permission_expires(process: ObjectProcess) -> None:
     assert process.names() == set()
 
 
-def test_wrong_keys_are_refused_in_the_stores_own_word(process: ObjectProcess) -> None:
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        process.open(AWS_SECRET_ACCESS_KEY="another").put(CONTENT)
-    with pytest.raises(StoreError, match="InvalidAccessKeyId"):
-        process.open(AWS_ACCESS_KEY_ID="another").put(CONTENT)
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
-        process.open(AWS_REGION="another").put(CONTENT)
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "SignatureDoesNotMatch"),
+        ("AWS_ACCESS_KEY_ID", "InvalidAccessKeyId"),
+        ("AWS_REGION", "SignatureDoesNotMatch"),
+    ],
+)
+def test_a_wrong_key_is_refused(process: ObjectProcess, name: str, word: str) -> None:
+    with pytest.raises(StoreError, match=word):
+        process.open(**{name: "another"}).put(CONTENT)
 
 
 def test_a_store_that_is_down_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:

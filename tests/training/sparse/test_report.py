@@ -54,18 +54,16 @@ def test_fields_are_checked(keys: list[RSAPrivateKey], changes: dict[str, Any], 
         report.read(content, "our-run", now=1100.0)
 
 
-def test_a_report_of_another_run_or_kind_is_refused(keys: list[RSAPrivateKey]) -> None:
-    with pytest.raises(FileError, match="another run"):
-        report.read(report.write("their-run", REPORT, keys[1]), "our-run", now=1100.0)
-    with pytest.raises(FileError, match="not a report"):
-        report.read(envelope.seal("payload", {}, b"", keys[1]), "our-run")
-    with pytest.raises(FileError, match="other fields"):
-        report.read(envelope.seal("report", {"run": "our-run"}, b"", keys[1]), "our-run")
-    with pytest.raises(FileError, match="too short"):
-        report.read(b"", "our-run")
-
-
-def test_a_changed_report_is_refused(keys: list[RSAPrivateKey]) -> None:
-    content = report.write("our-run", REPORT, keys[1]).replace(b'"number":7', b'"number":8')
-    with pytest.raises(FileError, match="did not sign"):
-        report.read(content, "our-run", now=1100.0)
+def test_a_report_of_another_run_or_kind_or_a_changed_one_is_refused(
+    keys: list[RSAPrivateKey],
+) -> None:
+    content = report.write("our-run", REPORT, keys[1])
+    for other, words in (
+        (report.write("their-run", REPORT, keys[1]), "another run"),
+        (envelope.seal("payload", {}, b"", keys[1]), "not a report"),
+        (envelope.seal("report", {"run": "our-run"}, b"", keys[1]), "other fields"),
+        (b"", "too short"),
+        (content.replace(b'"number":7', b'"number":8'), "did not sign"),
+    ):
+        with pytest.raises(FileError, match=words):
+            report.read(other, "our-run", now=1100.0)

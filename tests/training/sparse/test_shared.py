@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
+from tools.console import ROOT
 from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.shared import HEAVIEST, LONGEST, Contribution, SharedState, load, shares
@@ -73,22 +74,16 @@ def step_as_in(path: str | Path) -> str:
 
 
 def test_the_bits_depend_neither_on_threads_nor_on_vector_instructions(tmp_path: Path) -> None:
-    rounds = [
-        [list(encode(1e-3 * draw(10 * number + place), LAYOUT)) for place in range(3)]
-        for number in range(3)
-    ]
     path = tmp_path / "rounds.pt"
-    updates = [[torch.tensor(update) for update in updates] for updates in rounds]
-    torch.save({"weights": draw(0), "rounds": updates}, path)
-    answer = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _STEPS, str(path)],
-        cwd=Path(__file__).parents[3],
-        env=os.environ | {"ATEN_CPU_CAPABILITY": "default"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert answer.stdout.strip() == step_as_in(path)
+    rounds = [
+        [torch.tensor(list(encode(1e-3 * draw(10 * n + place), LAYOUT))) for place in range(3)]
+        for n in range(3)
+    ]
+    torch.save({"weights": draw(0), "rounds": rounds}, path)
+    command = [sys.executable, "-W", "ignore", "-c", _STEPS, str(path)]
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": "default"}
+    answer = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    assert answer.strip() == step_as_in(path)
 
 
 def test_another_order_may_give_other_bits_so_all_keep_to_one() -> None:
@@ -142,16 +137,12 @@ def test_equal_norms_are_weighted_by_their_samples_alone() -> None:
     assert factors == pytest.approx([1 / 8, 2 / 8, 5 / 8])
 
 
-def test_an_update_of_no_samples_makes_no_step() -> None:
-    state = SharedState(draw(0))
+def test_without_updates_only_the_number_changes_and_none_may_have_no_samples() -> None:
+    state = SharedState(draw(0), round_number=7, samples=50)
     before = state.digest()
     with pytest.raises(InputError, match="samples"):
         state.step([Contribution.of(count, of_norm(1.0)) for count in (4, 0)], RATE)
     assert state.digest() == before
-
-
-def test_a_round_without_updates_changes_its_number_alone() -> None:
-    state = SharedState(draw(0), round_number=7, samples=50)
     state.step([], RATE)
     assert (state.round, state.samples) == (8, 50)
     assert torch.equal(state.weights, draw(0))
