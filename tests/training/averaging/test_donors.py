@@ -64,11 +64,30 @@ def look(*donors: Donor, most_bytes: int = 10**6, chunk_seconds: float = 5.0) ->
     return asyncio.run(Donors(list(by_name), stub, 2, most_bytes, chunk_seconds).find())
 
 
-def test_a_state_that_the_others_have_too_is_taken() -> None:
-    near = [tensor + 0.01 * torch.randn_like(tensor) for tensor in weights()]
-    metadata, tensors = look(Donor(weights()), Donor(near), Donor(weights()))
+def broken(place: tuple[int, int], value: float) -> list[torch.Tensor]:
+    tensors = weights()
+    tensors[0][place] = value
+    return tensors
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        (weights(), [tensor + 0.01 for tensor in weights()], weights()),
+        (weights(), weights(seed=1), weights()),
+        (broken((3, 3), 1e6), weights(), weights()),
+        (weights(),),
+    ],
+    ids=["others have it, too", "a witness lies", "the norm shows one element", "a single donor"],
+)
+def test_a_state_that_no_two_others_deny_is_taken(states: tuple[list[torch.Tensor], ...]) -> None:
+    metadata, tensors = look(*map(Donor, states))
     assert metadata["epoch"] == 5
     torch.testing.assert_close(tensors, weights())
+
+
+def test_two_who_disagree_give_no_state() -> None:
+    assert look(Donor(weights()), Donor(weights(seed=1))) is None
 
 
 def test_a_state_that_two_others_do_not_have_is_refused_for_theirs() -> None:
@@ -78,40 +97,15 @@ def test_a_state_that_two_others_do_not_have_is_refused_for_theirs() -> None:
     torch.testing.assert_close(tensors, weights())
 
 
-def test_one_liar_among_the_witnesses_does_not_refuse_an_honest_state() -> None:
-    _, tensors = look(Donor(weights()), Donor(weights(seed=1)), Donor(weights()))
-    torch.testing.assert_close(tensors, weights())
-
-
-def test_two_who_disagree_give_no_state() -> None:
-    assert look(Donor(weights()), Donor(weights(seed=1))) is None
-
-
-def test_a_single_donor_is_taken_at_its_word() -> None:
-    assert look(Donor(weights())) is not None
-
-
-def test_one_broken_element_is_seen_by_the_norm() -> None:
-    broken = weights()
-    broken[0][3, 3] = 1e6
-    _, tensors = look(Donor(broken), Donor(weights()), Donor(weights()))
-    torch.testing.assert_close(tensors, weights())
-
-
-def test_the_step_before_agrees_and_another_run_does_not() -> None:
+def test_the_step_before_agrees_and_another_run_or_what_is_not_finite_does_not() -> None:
     own = draw_sketch(5, weights(), SEED)
     moved = [tensor * 1.2 for tensor in weights()]
     assert own.agrees_with(draw_sketch(4, moved, SEED))
     assert not own.agrees_with(draw_sketch(5, moved, SEED))
     assert not own.agrees_with(draw_sketch(4, weights(seed=1), SEED))
-
-
-def test_what_is_not_finite_agrees_with_nothing() -> None:
-    broken = weights()
-    broken[1][0] = math.nan
-    sketch = draw_sketch(5, broken, SEED)
-    assert not sketch.agrees_with(draw_sketch(5, weights(), SEED))
-    assert not draw_sketch(5, weights(), SEED).agrees_with(sketch)
+    not_finite = draw_sketch(5, broken((0, 0), math.nan), SEED)
+    assert not not_finite.agrees_with(own)
+    assert not own.agrees_with(not_finite)
 
 
 def test_a_donor_without_end_is_left_at_the_cap() -> None:

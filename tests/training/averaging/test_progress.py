@@ -34,27 +34,18 @@ def read(
     return list(believe(found, paces, limits, TARGET, floor).values())
 
 
-def test_honest_peers_are_believed() -> None:
-    believed = read(*[(key, record(key)) for key in KEYS])
-    assert [(r.epoch, r.samples_accumulated) for r in believed] == [(10, 8)] * 4
-
-
-def test_one_of_four_cannot_send_the_others_after_a_step_that_is_not_there() -> None:
+@pytest.mark.parametrize(
+    ("claimed", "floor", "steps"),
+    [(10, 0, [10] * 4), (10**9, 0, [10] * 3), (11, 0, [10] * 3 + [11]), (50, 50, [10] * 3 + [50])],
+    ids=["honest", "a step that is not there", "the first at the next step", "ordered"],
+)
+def test_one_of_four_is_believed_where_its_step_can_be(
+    claimed: int, floor: int, steps: list[int]
+) -> None:
     honest = [(key, record(key)) for key in KEYS[1:]]
-    believed = read((KEYS[0], record(KEYS[0], epoch=10**9)), *honest)
-    assert [r.epoch for r in believed] == [10] * 3
-
-
-def test_whoever_is_first_at_the_next_step_is_believed() -> None:
-    honest = [(key, record(key)) for key in KEYS[1:]]
-    believed = read((KEYS[0], record(KEYS[0], epoch=11)), *honest)
-    assert max(r.epoch for r in believed) == 11
-
-
-def test_a_step_that_the_moderators_ordered_is_believed() -> None:
-    honest = [(key, record(key)) for key in KEYS[1:]]
-    believed = read((KEYS[0], record(KEYS[0], epoch=50)), *honest, floor=50)
-    assert max(r.epoch for r in believed) == 50
+    believed = read((KEYS[0], record(KEYS[0], epoch=claimed)), *honest, floor=floor)
+    assert sorted(r.epoch for r in believed) == steps
+    assert {r.samples_accumulated for r in believed} == {8}
 
 
 def test_a_billion_samples_count_as_one_step() -> None:
@@ -62,12 +53,8 @@ def test_a_billion_samples_count_as_one_step() -> None:
     assert believed.samples_accumulated == TARGET
 
 
-def test_a_record_that_names_another_peer_is_left_out() -> None:
-    stolen = record(KEYS[1])  # under the key of another
-    assert read((KEYS[0], stolen)) == []
-
-
-def test_a_peer_that_said_goodbye_is_left_out() -> None:
+def test_a_record_that_names_another_peer_or_says_goodbye_is_left_out() -> None:
+    assert read((KEYS[0], record(KEYS[1]))) == []  # stolen: under the key of another
     entries = {subkey_of(KEYS[0]): ValueWithExpiration(value=None, expiration_time=1e10)}
     assert read_progress(entries) == {}
 

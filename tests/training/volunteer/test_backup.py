@@ -38,6 +38,17 @@ def test_a_broken_state_is_not_restored(tmp_path: Path, value: float) -> None:
     assert backup.load(tmp_path / "backup.pt", PARAMETERS) is None
 
 
+@pytest.mark.parametrize("content", [b"", b"not a backup", b"PK\x03\x04 half", None])
+def test_no_backup_or_another_models_is_not_restored(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "backup.pt"
+    assert backup.load(path, PARAMETERS) is None
+    backup.save(path, make_backup())
+    if content is not None:
+        path.write_bytes(content)
+    parameters = PARAMETERS if content is not None else [torch.zeros(2, 4), torch.zeros(4)]
+    assert backup.load(path, parameters) is None
+
+
 def test_a_full_disk_leaves_the_backup_of_before(tmp_path: Path) -> None:
     path, said = tmp_path / "backup.pt", list[str]()
     backup.save(path, make_backup(), said.append)
@@ -48,18 +59,6 @@ def test_a_full_disk_leaves_the_backup_of_before(tmp_path: Path) -> None:
     kept = backup.load(path, PARAMETERS)
     assert kept.state.tensors[0].eq(1.0).all()
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_backup_of_another_model_is_not_restored(tmp_path: Path) -> None:
-    backup.save(tmp_path / "backup.pt", make_backup())
-    assert backup.load(tmp_path / "backup.pt", [torch.zeros(2, 4), torch.zeros(4)]) is None
-
-
-@pytest.mark.parametrize("content", [b"", b"not a backup", b"PK\x03\x04 half"])
-def test_a_file_that_is_no_backup_is_not_restored(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "backup.pt").write_bytes(content)
-    assert backup.load(tmp_path / "backup.pt", PARAMETERS) is None
-    assert backup.load(tmp_path / "nothing.pt", PARAMETERS) is None
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")  # PyTorch's, before it refuses

@@ -47,24 +47,23 @@ def newcomer(
     return done
 
 
-def test_whoever_begins_a_run_with_others_announces_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert newcomer(monkeypatch, (0,), late=True) == ["look", "announce", "checkpoint"]
-
-
-def test_whoever_is_behind_takes_the_state_and_announces_nothing(
+@pytest.mark.parametrize(
+    ("others", "own_step", "late", "actions"),
+    [
+        pytest.param((0,), 0, True, ["look", "announce", "checkpoint"], id="begins with others"),
+        pytest.param((7,), 0, False, ["look", "download"], id="is behind: announces nothing"),
+        pytest.param((7,), 0, True, ["look", "announce", "download"], id="finds the run late"),
+        # not from the first step, because they all see others who have nothing either
+        pytest.param((0, 0), 0, False, ["look", "announce", "checkpoint"], id="all come back"),
+        pytest.param((), 0, False, ["look", "announce", "checkpoint"], id="is alone"),
+        pytest.param((5,), 5, False, ["look", "announce"], id="is as far as the others"),
+    ],
+)
+def test_a_newcomer_takes_the_state_where_somebody_has_one(
     monkeypatch: pytest.MonkeyPatch,
+    others: tuple[int, ...],
+    own_step: int,
+    late: bool,
+    actions: list[str],
 ) -> None:
-    assert newcomer(monkeypatch, (7,)) == ["look", "download"]
-
-
-def test_whoever_finds_the_run_late_takes_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert newcomer(monkeypatch, (7,), late=True) == ["look", "announce", "download"]
-
-
-def test_all_who_come_back_to_a_run_go_on_from_its_checkpoint(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Not from the first step, because they all see others who have nothing either."""
-    assert newcomer(monkeypatch, (0, 0))[-1] == "checkpoint"
-    assert newcomer(monkeypatch, ())[-1] == "checkpoint"
-    assert newcomer(monkeypatch, (5,), own_step=5) == ["look", "announce"]
+    assert newcomer(monkeypatch, others, own_step, late) == actions
