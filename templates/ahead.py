@@ -1,20 +1,31 @@
-"""All results that pages keep, computed at once: `python -m templates.ahead`.
+"""All results that take long, computed at once: `python -m templates.ahead [--record]`.
 
-The build starts it first, so that it uses the cores which Node.js leaves idle, and no core waits
-for the last item of a page.
+Without an option those that pages keep: the build starts it first, so that it uses the cores which
+Node.js leaves idle, and no core waits for the last item of a page. With `--record` those that are
+committed, in templates/recorded; a test says when that is due.
 """
 
+import sys
+
+from templates.pages.accuracy.peers import PEER_SCORES
 from templates.pages.calculator.context import ANSWERS
 from templates.pages.calculator.first import VERDICTS
 from templates.pages.index.fit import FIT
 from templates.pages.models_on_gpus.context import TABLES
 from templates.pages.numbers.figures import MEMORY
 from templates.pages.tutorial.context import FITTING
+from templates.pieces.accuracy import MEASURED
 from templates.pieces.comparisons import COMPARISONS, SCORES, compute
 
 # the ones with the longest items first
-ALL = (VERDICTS, MEMORY, FIT, *TABLES.values(), SCORES, ANSWERS, FITTING, *COMPARISONS.values())
+ALL = (MEMORY, ANSWERS, FITTING)
+RECORDED = (VERDICTS, FIT, *TABLES.values(), SCORES, MEASURED, PEER_SCORES)
+RECORD = "--record"
 
 
 if __name__ == "__main__":
-    compute([each for each in ALL if not each.path.is_file()])
+    if RECORD in sys.argv[1:]:
+        compute([each for each in COMPARISONS.values() if not each.path.is_file()])
+        compute(RECORDED)
+    else:
+        compute([each for each in ALL if not each.path.is_file()])

@@ -10,6 +10,7 @@ from typing import Any, Final
 from calculator.catalog import find_model
 from calculator.estimate import estimate
 from calculator.plan import Attention, Plan
+from calculator.resolution import resolve
 from validation.compare import Comparison
 
 FILE: Final = Path(__file__).with_name("peers.jsonl")
@@ -94,9 +95,9 @@ def score(predictions: Sequence[Prediction], comparisons: Sequence[Comparison]) 
     @cache
     def reference(model: str, plan: Plan) -> tuple[int, bool]:
         architecture = find_model(model)
-        report = estimate(architecture, plan)
-        row = rows.get((architecture, report.plan))
-        return (row.measured, True) if row else (report.gpu.total, False)
+        if row := rows.get((architecture, resolve(architecture, plan))):
+            return row.measured, True
+        return estimate(architecture, plan).gpu.total, False
 
     found = []
     for prediction in predictions:

@@ -1,15 +1,23 @@
-"""The calculator's peaks beside the measured steps: errors by device and family."""
+"""The calculator's peaks beside the measured steps: errors by device, family and option."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from templates.pieces.comparisons import comparisons_on, scores
+from calculator.plan import Plan
+from calculator.units import format_bytes
+from templates.pieces.comparisons import Recorded, comparisons_on, scores
 from templates.pieces.families import by_family
 from validation import hopper
 from validation.compare import NEARLY_EXACT, Comparison, spread
 from validation.published_rows import Figure
+from validation.rows import read_rows
 from validation.scoreboard import Score, median, sources
 
+WORST_SHOWN = 5
+# attributes of a device that are groups of its steps
+GROUPED = ("families", "techniques", "cards")
 # What the rows in validation/measurements were measured on.
 DEVICES = {
     "counting": "PyTorch's own code on a simulated GPU that only counts memory",
@@ -98,25 +106,118 @@ def _percent(error: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The steps measured on one device: all together, then each family."""
+class Device:
+    """The steps measured on one device, in groups."""
 
-    device: str
-    rows: list[Accuracy]
+    words: str
+    families: list[Accuracy]
+    techniques: list[Accuracy]
+    statics_exact: int
+    phases_right: int
+    phases_exact: int
+    worst: list[tuple[str, str, str]]
+    versions: str
+    left_out: int
+    cards: list[Accuracy]
+
+    @property
+    def count(self) -> int:
+        """Number of compared steps."""
+        return self.families[0].count
 
 
-@cache  # some hundred steps, asked for by two pages
-def accuracy() -> list[Measured]:
-    """The calculator beside the measured rows of each device."""
-    found = []
-    for device, words in DEVICES.items():
-        comparisons = comparisons_on(device)
-        if not comparisons:
-            continue
-        rows = [accuracy_of("All", comparisons)]
-        rows += [accuracy_of(title, members) for title, members in by_family(comparisons)]
-        found.append(Measured(words, rows))
-    return found
+@cache
+def devices() -> list[Device]:
+    """All devices with measurements."""
+    return MEASURED.results()
+
+
+def _measured() -> list[str]:
+    return [name for name in DEVICES if next(read_rows(name), None)]
+
+
+def _device(name: str) -> Device:
+    comparisons = comparisons_on(name)
+    families = [accuracy_of(title, members) for title, members in by_family(comparisons)]
+    return Device(
+        words=DEVICES[name],
+        families=[accuracy_of("All", comparisons), *families],
+        techniques=_techniques(comparisons),
+        statics_exact=sum(not any(item.static_errors().values()) for item in comparisons),
+        phases_right=sum(item.phase_is_right for item in comparisons),
+        phases_exact=sum(not item.phases_beyond() for item in comparisons),
+        worst=[
+            (item.row["command"], signed_percent(item.error), format_bytes(item.measured))
+            for item in sorted(comparisons, key=lambda item: -abs(item.error))[:WORST_SHOWN]
+        ],
+        versions=", ".join(_versions(comparisons)),
+        left_out=len(list(read_rows(name))) - len(comparisons),
+        cards=by_card(comparisons),
+    )
+
+
+def by_card(comparisons: Sequence[Comparison]) -> list[Accuracy]:
+    """One group for each graphics card, driver and version of PyTorch that rows come from."""
+    groups: dict[str, list[Comparison]] = {}
+    for item in comparisons:
+        if gpu := item.row.get("gpu"):
+            words = f"{gpu['card']}, driver {gpu['driver'] or 'unknown'}, CUDA {gpu['cuda']}"
+            torch = item.row["versions"]["torch"]
+            groups.setdefault(f"{words}, PyTorch {torch}", []).append(item)
+    return [accuracy_of(words, members) for words, members in sorted(groups.items())]
+
+
+def _techniques(comparisons: Sequence[Comparison]) -> list[Accuracy]:
+    """One group per value of each option; a step can be in several groups."""
+    groups: dict[str, list[Comparison]] = {}
+    for item in comparisons:
+        for name in item.techniques():
+            groups.setdefault(name, []).append(item)
+    order = ["defaults", *Plan.options()]
+    return [
+        accuracy_of(_in_words(name), groups[name])
+        for name in sorted(groups, key=lambda name: (_place(name.split("=")[0], order), name))
+    ]
+
+
+def _place(field: str, order: list[str]) -> int:
+    return order.index(field) if field in order else len(order)
+
+
+def _in_words(technique: str) -> str:
+    """`optimizer=adam` as a command-line option; empty for defaults."""
+    field, _, value = technique.partition("=")
+    name = field.replace("_", "-")
+    match value:
+        case "":
+            return "The defaults"
+        case "True":
+            return f"--{name}"
+        case "False" if field == "tied_embeddings":
+            return "--untied-embeddings"
+        case "False":
+            return f"--no-{name}"
+        case _:
+            return f"--{name} {value}"
+
+
+def _versions(comparisons: Iterable[Comparison]) -> list[str]:
+    """Each library's version once, without `oracle`."""
+    found = {
+        f"{name} {version}"
+        for item in comparisons
+        for name, version in item.row["versions"].items()
+        if name not in ("oracle", "python")
+    }
+    return sorted(found)
+
+
+def _loaded(found: dict[str, Any]) -> Device:
+    groups = {name: [Accuracy(**each) for each in found[name]] for name in GROUPED}
+    return Device(**found | groups)
+
+
+MEASURED = Recorded("measured", _device, _measured, load=_loaded)
 
 
 def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:

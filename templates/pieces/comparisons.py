@@ -1,18 +1,19 @@
 """Results that take the calculator a minute, computed on every core and kept on disk.
 
-Above all a report for each of some thousand measured rows. The build and several tests use them, so
-they are kept under a name made from all files that they depend on: whoever changes one computes
-them again. `templates.ahead` computes all of them at once.
+`Kept` is kept under a name made from all files that it depends on: whoever changes one computes it
+again. `Recorded` is committed, so that a build only reads it; tests compare it with the calculator.
+`templates.ahead` computes all of either at once.
 """
 
 import gc
+import json
 import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from itertools import chain
 from multiprocessing import get_context
@@ -23,11 +24,13 @@ from calculator.errors import InputError
 from tools.console import ROOT
 from tools.files import WORKSHOP, digest, write_atomically
 from validation import scoreboard
+from validation.answers import Answer
 from validation.compare import Comparison, compare
 from validation.rows import Row, read_rows
 from validation.scoreboard import Score, answers_to, steps
 
 KEPT = WORKSHOP / "comparisons"
+RECORDED = ROOT / "templates" / "recorded"
 SOURCES = (ROOT / "calculator", ROOT / "validation")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -64,6 +67,53 @@ class Kept(Generic[S, T]):
             compute([self])
         return cast(list[T], pickle.loads(path.read_bytes()))
 
+    def keep(self, results: list[T], path: Path) -> None:
+        """Write the results in the place of older ones."""
+        for old in KEPT.glob(f"{self.name}-*.pickle"):
+            old.unlink(missing_ok=True)
+        write_atomically(path, pickle.dumps(results))
+
+
+@dataclass(frozen=True)
+class Recorded(Kept[S, T]):
+    """Results in a committed file: JSON, with a line for each entry of an item's result.
+
+    Attributes:
+        load: an item's result from its JSON.
+    """
+
+    load: Callable[[Any], T] = lambda found: found
+
+    @property
+    def path(self) -> Path:
+        """The committed file, whatever has changed since."""
+        return RECORDED / f"{self.name}.json"
+
+    def results(self) -> list[T]:
+        """The results as recorded."""
+        return [self.load(found) for found in json.loads(self.path.read_text("utf-8"))]
+
+    def keep(self, results: list[T], path: Path) -> None:
+        """Record the results."""
+        lines = ",\n".join(_in_lines(as_json(result)) for result in results)
+        write_atomically(path, f"[\n{lines}\n]\n".encode())
+
+
+def as_json(result: Any) -> Any:
+    """A result as it is read from JSON: lists for tuples, objects for dataclasses."""
+    return json.loads(json.dumps(result, default=asdict))
+
+
+def _in_lines(found: Any) -> str:
+    """JSON with a line for each entry of a list or an object."""
+    write = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
+    match found:
+        case list():
+            return "[" + ",\n".join(map(write, found)) + "]"
+        case dict():
+            return "{" + ",\n".join(f"{write(key)}:{write(it)}" for key, it in found.items()) + "}"
+    return write(found)
+
 
 def compute(wanted: Sequence[Kept[Any, Any]]) -> None:
     """Compute results with one process for each core, and keep them in the place of older ones."""
@@ -74,10 +124,7 @@ def compute(wanted: Sequence[Kept[Any, Any]]) -> None:
     with ProcessPoolExecutor(**settings, initializer=gc.disable) as pool:
         asked = [pool.map(each.function, each.items()) for each in wanted]
         for each, path, found in zip(wanted, paths, asked, strict=True):
-            results = list(found)
-            for old in KEPT.glob(f"{each.name}-*.pickle"):
-                old.unlink(missing_ok=True)
-            write_atomically(path, pickle.dumps(results))
+            each.keep(list(found), path)
 
 
 def _compared(rows: Sequence[Row]) -> list[Comparison]:
@@ -100,7 +147,9 @@ def _places() -> list[range]:
 COMPARISONS = {
     one: Kept(one, _compared, partial(_rows, one)) for one in ("counting", "cpu", "cuda")
 }
-SCORES = Kept("scores", answers_to, _places)
+SCORES = Recorded(
+    "scores", answers_to, _places, load=lambda part: [Answer(**each) for each in part]
+)
 
 
 @cache

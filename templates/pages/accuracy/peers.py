@@ -3,10 +3,11 @@
 import statistics
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from calculator.plan import Attention
 from templates.pieces.accuracy import DEVICES, signed_percent
-from templates.pieces.comparisons import comparisons_on
+from templates.pieces.comparisons import Recorded, comparisons_on
 from templates.pieces.families import by_family
 from validation.peers import KERNELS, PEERS, Peer, Score, read_predictions, score
 
@@ -39,18 +40,27 @@ class PeerScore:
     rows: list[PeerRow]
 
 
-@cache  # five hundred configurations with two kernels each
+@cache
 def peer_scores() -> list[PeerScore]:
     """All other calculators, in every family for which they have figures."""
+    return PEER_SCORES.results()
+
+
+def _scored(peer: Peer) -> PeerScore:
     comparisons = [item for name in DEVICES for item in comparisons_on(name)]
-    scores = score(read_predictions(), comparisons)
-    found = []
-    for peer in PEERS:
-        own = [item for item in scores if item.prediction.calculator == peer.name]
-        rows = [_peer_row("All", own)]
-        rows += [_peer_row(title, members) for title, members in by_family(own)]
-        found.append(PeerScore(peer, own[0].prediction.version, rows))
-    return found
+    own = [item for item in read_predictions() if item.calculator == peer.name]
+    scores = score(own, comparisons)  # some hundred configurations with two kernels each
+    rows = [_peer_row("All", scores)]
+    rows += [_peer_row(title, members) for title, members in by_family(scores)]
+    return PeerScore(peer, own[0].version, rows)
+
+
+def _loaded(found: dict[str, Any]) -> PeerScore:
+    rows = [PeerRow(**row) for row in found["rows"]]
+    return PeerScore(Peer(**found["peer"]), found["version"], rows)
+
+
+PEER_SCORES = Recorded("peers", _scored, lambda: PEERS, load=_loaded)
 
 
 def _peer_row(family: str, scores: list[Score]) -> PeerRow:

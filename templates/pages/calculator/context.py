@@ -22,7 +22,7 @@ from calculator.planner import job
 from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pages.calculator.first import first_verdicts, gibibytes, shapes
-from templates.pieces.accuracy import accuracy, on_card, on_our_cards
+from templates.pieces.accuracy import devices, on_card, on_our_cards
 from templates.pieces.comparisons import Kept
 
 
@@ -274,7 +274,7 @@ def context() -> dict[str, object]:
         "value": value,
         "card": on_card(),
         "our_cards": on_our_cards(),
-        "counted": accuracy()[0].rows[0],
+        "counted": devices()[0].families[0],
         "first_advice": whole_advice(**OPENING),
         "first_program": ask("code", **OPENING)["program"],
         "presets": list(Preset),

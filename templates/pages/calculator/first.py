@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -27,7 +26,7 @@ from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes
 from templates.pages.index import fit
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 
 # beside the cards that Home has
 IN_DATA_CENTERS: Final = ("l4", "h100")
@@ -57,7 +56,7 @@ def _of_type(models: list[str]) -> dict[str, Verdicts]:
     return {model: verdicts_of(model) for model in models}
 
 
-VERDICTS = Kept("first-verdicts", _of_type, _types, [Path(__file__)])
+VERDICTS = Recorded("first-verdicts", _of_type, _types)
 
 
 def shapes() -> dict[str, object]:

@@ -17,7 +17,7 @@ from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
 from templates.pages.train_in_this_tab import context as train_in_this_tab
-from templates.pieces.accuracy import accuracy, on_card, on_our_cards
+from templates.pieces.accuracy import devices, on_card, on_our_cards
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, first_run
 from templates.pieces.recorded_run import Run as RecordedRun
@@ -141,7 +141,6 @@ def write_assets(assets: Path) -> None:
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     bars = stairs()
-    measured = accuracy()[0]
     return {
         "stairs": bars,
         "largest": max(GPU.memory, *(stair.bytes for stair in bars)),
@@ -150,7 +149,7 @@ def context() -> dict[str, object]:
         "parts": list(Part),
         "fit": fit(),
         "past": run_of_2021.figures(MODEL),
-        "measured": measured.rows[0],
+        "measured": devices()[0].families[0],
         "card": on_card(),
         "our_cards": on_our_cards(),
         "large": large_model(),

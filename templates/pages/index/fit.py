@@ -4,10 +4,9 @@ The page only looks answers up, so it needs no Python: for each model and micro-
 a few ways to train, and whether each fits each GPU. Every state links to the full calculator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +19,7 @@ from calculator.planner.need import Verdict, judged_on, need_of
 from calculator.presets import FIELD, Preset, plan_with
 from calculator.report import Report
 from calculator.units import format_bytes, format_count
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 
 MODELS = (
     "dalle-together",
@@ -216,10 +215,11 @@ def models() -> dict[str, dict[str, Any]]:
     return dict(zip(MODELS, FIT.results(), strict=True))
 
 
-def _model(name: str) -> dict[str, Any]:
+def model_entry(name: str, batches: Sequence[int] = BATCHES) -> dict[str, Any]:
+    """A model's entry with the answers for some micro-batches."""
     architecture, cards = find_model(name), [GPUS[card] for card in CARDS]
     # one way after the other: its micro-batches share recorded steps and the allocator's events
-    by_way = [[_cell(architecture, batch, way) for batch in BATCHES] for way in WAYS]
+    by_way = [[_cell(architecture, batch, way) for batch in batches] for way in WAYS]
     found = [*zip(*by_way, strict=True)]
     return {
         "about": about(architecture),
@@ -239,7 +239,7 @@ def _way(cell: Cell | None, cards: list[Gpu]) -> list[Any] | None:
     return [of_cards, digits, *map(list, kinds)]
 
 
-FIT = Kept("fit", _model, lambda: MODELS, [Path(__file__)])
+FIT = Recorded("fit", model_entry, lambda: MODELS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ One table is for training the whole model, the other for adapters beside it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from calculator.architecture import USUAL_LENGTH, Architecture
@@ -22,7 +22,7 @@ from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count, format_seconds
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 
 # popular models besides those in `MODELS`, the newest first
 CHECKPOINTS = (
@@ -147,7 +147,8 @@ def can_train(architecture: Architecture, training: Training) -> bool:
     return True
 
 
-def _row(model: tuple[str, Plan]) -> Row:
+def row(model: tuple[str, Plan]) -> Row:
+    """The row of a model's name and a plan."""
     architecture, plan = find_model(model[0]), model[1]
     gpus = [GPUS[name] for name in SHOWN]
     report = estimate(architecture, plan)
@@ -179,12 +180,16 @@ def _time(architecture: Architecture, plan: Plan) -> str:
     return format_seconds(TOKENS / pace.tokens_per_second) if pace else ""
 
 
+def _loaded(found: dict[str, Any]) -> Row:
+    return Row(**found | {"cells": tuple(Cell(**cell) for cell in found["cells"])})
+
+
 def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
     return urlencode(chosen(architecture, plan, {"gpu": gpu.name} if gpu else {}))
 
 
 TABLES = {
-    each.name: Kept(f"models-{each.name}", _row, partial(_models, each), [Path(__file__)])
+    each.name: Recorded(f"models-{each.name}", row, partial(_models, each), load=_loaded)
     for each in TRAININGS
 }
 

@@ -8,7 +8,7 @@ from calculator.catalog import SOURCES
 from templates.pages.numbers.choices import GPUS, choices
 from templates.pages.numbers.figures import all_figures
 from templates.pages.numbers.savings import MICRO_BATCH
-from templates.pieces.accuracy import accuracy, on_card
+from templates.pieces.accuracy import devices, on_card
 
 
 def write_assets(assets: Path) -> None:
@@ -29,6 +29,6 @@ def context() -> dict[str, object]:
         "micro_batch": MICRO_BATCH,
         "sources": SOURCES,
         "block": BLOCK,
-        "accuracy": accuracy(),
+        "devices": devices(),
         "card": on_card(),
     }

@@ -1,7 +1,7 @@
 """Data for the tutorial: the notebook's code and the memory of its step."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +12,11 @@ from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
 from templates.pages.tutorial.notebooks import code
 from templates.pieces import counted
-from templates.pieces.comparisons import Kept, comparisons_on
+from templates.pieces.comparisons import Kept
 from templates.pieces.counted import Counted, count
 from tools.source import find_source
-from validation.compare import Comparison
+from validation.configuration import Configuration
+from validation.rows import read_rows
 
 NOTEBOOK: Final = "tutorial.ipynb"
 MODEL: Final = find_model("gpt2-l")
@@ -86,21 +87,18 @@ def _stair(label: str, chosen: dict[str, str]) -> Stair:
         overhead=found.need - found.peak,
         ram=found.report.ram.total,
         parts=found.parts,
-        measured=find_measured(found.report.plan).measured,
+        measured=measured_peaks()[found.report.plan],
     )
 
 
-def find_measured(plan: Plan) -> Comparison:
-    """The committed measurement of GPT-2 Large under that resolved plan.
-
-    Raises:
-        LookupError: nobody has measured it yet.
-    """
-    for item in comparisons_on("counting"):
-        report = item.report
-        if report.model == MODEL.name and report.plan == plan:
-            return item
-    raise LookupError(f"no row of validation/measurements has {MODEL.name} under {plan}")
+@cache
+def measured_peaks() -> dict[Plan, int]:
+    """The committed peaks of the model in bytes, by the resolved plan that was measured."""
+    found = {}
+    for row in read_rows("counting"):
+        if row["configuration"]["model"] == MODEL.name and "padding" not in row["configuration"]:
+            found[Configuration.from_dict(row["configuration"]).resolved] = int(row["peak"])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
