@@ -221,8 +221,9 @@ class Rehearsal:
 
     def _invite(self) -> None:
         """Tell how to take part from another terminal, and where a browser's tab can."""
-        account = "".join(f"{name}={value} " for name, value in self._account("guest").items())
-        print(f"join from another terminal:  {account}\\")
+        print("join from another terminal:")
+        if account := [f"{name}={value}" for name, value in self._account("guest").items()]:
+            print(f"  {' '.join(account)} \\")
         words = [_near(Path(sys.executable)), "-m", "training", "join", _near(self.run_file)]
         print(f"  {shlex.join(words)} --host 127.0.0.1", flush=True)
         if (atomic.read_json(self.live.path / "run.json") or {}).get("tab"):

@@ -92,7 +92,7 @@ def test_a_rehearsal_trains_and_ends_with_pictures(
         assert sheet.height > len(TINY.generation.prompts) * 128
     card = json.loads((folder / "live" / "run.json").read_text())
     assert card["finished"] > card["start"]
-    told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", said)
+    told = re.search(r"join from another terminal:\n  HF_TOKEN=.+ \\\n  (.+)", said)
     typed = shlex.split(told[1])
     assert typed[1:3] == ["-m", "training"]
     assert make_parser().parse_args(typed[3:]).run == str(folder / "run.toml")
