@@ -1,10 +1,7 @@
-"""Pictures of the pages at two widths in both schemes.
+"""Pictures of the pages at two widths in both schemes."""
 
-python -m tests.browser.screenshots OUT [PAGE ...]    for example: OUT join calculator?gpu=l4
-"""
-
+import argparse
 import re
-import sys
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -62,6 +59,7 @@ def main(out: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("Usage: python -m tests.browser.screenshots OUT [PAGE ...]")
-    main(Path(sys.argv[1]), sys.argv[2:])
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
+    parser.add_argument("out", type=Path, help="folder of the pictures")
+    parser.add_argument("names", nargs="*", metavar="PAGE", help="join calculator?gpu=l4; all pages")
+    main(**vars(parser.parse_args()))
