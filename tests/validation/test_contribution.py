@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from templates.pages.accuracy.context import by_card
+from templates.pieces.accuracy import by_card
 from validation.__main__ import main
 from validation.compare import compare, summary
 from validation.configuration import parse
