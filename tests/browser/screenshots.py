@@ -59,7 +59,11 @@ def main(out: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.browser.screenshots", description=__doc__
+    )
     parser.add_argument("out", type=Path, help="folder of the pictures")
-    parser.add_argument("names", nargs="*", metavar="PAGE", help="join calculator?gpu=l4; all pages")
+    parser.add_argument(
+        "names", nargs="*", metavar="PAGE", help="join calculator?gpu=l4; all pages"
+    )
     main(**vars(parser.parse_args()))
