@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).with_name("compress.mjs")
 
 
 def compress_site(site: Path, node: Node) -> None:
-    """Write the compressed files beside those of `site` that gain by it."""
+    """Write compressed files beside those of `site` that gain by it; BuildError if one fails."""
     files = [*compressible(site)]
     with step("Compressing what is new"):
         fill_cache(files, node)
