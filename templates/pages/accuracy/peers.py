@@ -43,21 +43,23 @@ class PeerScore:
 @cache
 def peer_scores() -> list[PeerScore]:
     """All other calculators, in every family for which they have figures."""
-    return PEER_SCORES.results()
+    recorded = zip(PEERS, PEER_SCORES.results(), strict=True)
+    return [PeerScore(peer, version, rows) for peer, (_, version, rows) in recorded]
 
 
-def _scored(peer: Peer) -> PeerScore:
+def _scored(peer: Peer) -> tuple[str, str, list[PeerRow]]:
+    """Its name and version, and its errors."""
     comparisons = [item for name in DEVICES for item in comparisons_on(name)]
     own = [item for item in read_predictions() if item.calculator == peer.name]
     scores = score(own, comparisons)  # some hundred configurations with two kernels each
     rows = [_peer_row("All", scores)]
     rows += [_peer_row(title, members) for title, members in by_family(scores)]
-    return PeerScore(peer, own[0].version, rows)
+    return peer.name, own[0].version, rows
 
 
-def _loaded(found: dict[str, Any]) -> PeerScore:
-    rows = [PeerRow(**row) for row in found["rows"]]
-    return PeerScore(Peer(**found["peer"]), found["version"], rows)
+def _loaded(found: list[Any]) -> tuple[str, str, list[PeerRow]]:
+    name, version, rows = found
+    return name, version, [PeerRow(**row) for row in rows]
 
 
 PEER_SCORES = Recorded("peers", _scored, lambda: PEERS, load=_loaded)
