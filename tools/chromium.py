@@ -10,10 +10,8 @@ from pathlib import Path
 
 from tools.console import BuildError, run, say, step
 
-# The shell has Chromium's pages without its windows: a tenth to a fifth less processor time.
-PACKAGES = ("chromium-headless-shell", "chromium")  # Debian's, and their programs
 NAMES = (
-    *(*PACKAGES, "chromium-browser", "google-chrome", "google-chrome-stable"),
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
@@ -82,17 +80,14 @@ def _install_playwrights() -> list[str]:
 
 
 def _install_debians() -> list[str]:
-    """The first of Debian's packages that can be had, where we are root and there is apt-get."""
+    """Debian's package, where we are root and there is apt-get."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return []
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with suppress(BuildError), step("Installing Debian's Chromium"):
         run(["apt-get", "update", "-q"], "apt-get could not update.", environment=quiet)
-        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends"]
-        for package in PACKAGES:
-            with suppress(BuildError):
-                run([*install, package], f"apt-get has no {package}.", environment=quiet)
-                break
+        package = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
+        run(package, "apt-get could not install chromium.", environment=quiet)
     return _of_the_machine()
 
 
