@@ -47,7 +47,7 @@ def compile_zip(sources: str, bytecode: str, stand_ins: str = "") -> None:
             if name.endswith(".py"):
                 code = without_line_tables(compiled(content, name))
                 name, content = f"{name}c", pyc(code, content)
-            add_entry(target, name, content)
+            target.writestr(zipfile.ZipInfo(name, EPOCH), content)  # as it is: nobody downloads it
 
 
 def pack_zip(sources: str, packed: str, finder: str = "") -> None:
@@ -60,7 +60,7 @@ def pack_zip(sources: str, packed: str, finder: str = "") -> None:
     with zipfile.ZipFile(packed, "w") as target:
         add_packed(target, MODULES, modules)
         if finder:
-            add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
+            add_packed(target, WRITTEN, written_by_dataclasses(modules, finder))
             add_module(target, FINDER, finder)
 
 
@@ -73,7 +73,8 @@ def _compiled_modules(sources: str) -> Modules:
                 modules[path] = (source_zip.read(path), False)
                 continue
             name = module_of(path)
-            code = compiled(with_brief_docs(source_zip.read(path)), path)
+            text = source_zip.read(path)
+            code = compiled(with_brief_docs(text) if b"@dataclass" in text else text, path)
             modules[name] = (dumps(code), path.endswith("/__init__.py"))
     return modules
 
@@ -102,8 +103,8 @@ def _is_dataclass(decorator: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id == "dataclass"
 
 
-def written_by_dataclasses(sources: str, names: list[str]) -> dict[str, bytes]:
-    """The methods that `dataclasses` writes for the classes in `sources`: bytecode by text."""
+def written_by_dataclasses(modules: Modules, finder: str) -> dict[str, bytes]:
+    """The methods that `dataclasses` writes for the classes in `modules`: bytecode by text."""
     found = {}
 
     def note(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
@@ -111,18 +112,20 @@ def written_by_dataclasses(sources: str, names: list[str]) -> dict[str, bytes]:
         found[text] = dumps(code)
         exec(code, names, made)
 
+    packed: dict[str, Any] = {}
+    exec(finder, packed)
+    importer = packed["PackedModules"](modules, "sources")
     before = set(sys.modules)
-    sys.path.insert(0, sources)
+    sys.meta_path.insert(0, importer)
     dataclasses.exec = note  # type: ignore[attr-defined]
     try:
-        for name in names:
+        for name in names_of(modules):
             importlib.import_module(name)
     finally:
         del dataclasses.exec  # type: ignore[attr-defined]
-        sys.path.remove(sources)
-        for name in set(sys.modules) - before:
-            if (getattr(sys.modules[name], "__file__", None) or "").startswith(sources):
-                del sys.modules[name]
+        sys.meta_path.remove(importer)
+        for name in (sys.modules.keys() - before) & modules.keys():
+            del sys.modules[name]
     return dict(sorted(found.items()))
 
 

@@ -30,6 +30,7 @@ HEADER_SIZE = 16  # of a `.pyc` file
 EARLY = ("encodings",)
 # Fetched on demand: no start needs it.
 READERS = "calculator.doors"
+IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 INSTALL = f"""from {FINDER} import install
 install(__file__.rpartition("/")[0])
 """
@@ -48,9 +49,10 @@ def wanted(calculator: str) -> list[str]:
 
 def _imports(code: CodeType) -> Iterator[str]:
     """The absolute names after `import` and `from`, at every depth of `code`."""
-    for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME":
-            yield step.argval
+    if IMPORT_NAME in code.co_code[::2]:  # to take it apart is slow
+        for step in dis.get_instructions(code):
+            if step.opcode == IMPORT_NAME:
+                yield step.argval
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _imports(constant)
