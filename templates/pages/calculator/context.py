@@ -23,7 +23,7 @@ from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pages.calculator.first import first_verdicts, gibibytes, shapes
 from templates.pieces.accuracy import devices, on_card, on_our_cards
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,21 +224,21 @@ def whole_advice(**state: object) -> dict[str, Any]:
             return advice
 
 
-def first_answer(model: str) -> str:
-    """The whole answer and advice for a model's default plan, as JSON."""
-    return json.dumps({"answer": ask("answer", model=model), "advice": whole_advice(model=model)})
+def first_answer(model: str) -> dict[str, Any]:
+    """The whole answer and advice for a model's default plan."""
+    return {"answer": ask("answer", model=model), "advice": whole_advice(model=model)}
 
 
-ANSWERS = Kept("answers", first_answer, lambda: [*MODELS], [Path(__file__)])
+ANSWERS = Recorded("answers", first_answer, lambda: [*MODELS])
 
 
 def write_assets(assets: Path) -> None:
     """Write what the page shows before Python: whole answers, and verdicts with the presets."""
     folder = assets / "first"
     folder.mkdir(parents=True)
-    for name, text in zip(MODELS, ANSWERS.results(), strict=True):
-        (folder / f"{name}.json").write_text(text, "utf-8")
-    tables = {f"verdicts/{name.replace('/', '--')}": it for name, it in first_verdicts().items()}
+    tables: dict[str, object] = dict(zip(MODELS, ANSWERS.results(), strict=True))
+    for name, found in first_verdicts().items():
+        tables[f"verdicts/{name.replace('/', '--')}"] = found
     (folder / "verdicts").mkdir()
     for name, table in {**tables, "shapes": shapes()}.items():
         path = folder / f"{name}.json"

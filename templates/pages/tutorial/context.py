@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Final
 
 from calculator.cards import COMMON
@@ -11,8 +10,7 @@ from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
 from templates.pages.tutorial.notebooks import code
-from templates.pieces import counted
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 from templates.pieces.counted import Counted, count
 from tools.source import find_source
 from validation.configuration import Configuration
@@ -158,7 +156,7 @@ def _fitting(gpu: Gpu) -> tuple[int, int]:
     return largest_batch(gpu), needed(gpu)
 
 
-FITTING = Kept("tutorial", _fitting, small_gpus, [Path(__file__), Path(counted.__file__)])
+FITTING = Recorded("tutorial", _fitting, small_gpus)
 
 
 def context() -> dict[str, object]:
