@@ -58,7 +58,9 @@ def test_the_page_has_the_figures_of_its_first_choice(page: str, told: dict[str,
         assert figures in page
 
 
-def test_every_choice_has_a_file_that_the_script_names(tmp_path: Path, page: str) -> None:
+def test_every_choice_has_a_file_that_the_script_names(
+    tmp_path: Path, page: str, told: dict[str, Figures]
+) -> None:
     write_assets(tmp_path)
     lists = re.findall(r"<select.*?</select>", page)
     models, cards = (re.findall(r'value="([^"]+)"', one) for one in lists)
@@ -66,7 +68,7 @@ def test_every_choice_has_a_file_that_the_script_names(tmp_path: Path, page: str
     files = {path.stem: path for path in (tmp_path / "numbers").iterdir()}
     assert names == set(CHOICES) == set(files)
     for name, path in files.items():
-        assert json.loads(path.read_text("utf-8")) == all_figures()[name]
+        assert json.loads(path.read_text("utf-8")) == told[name]
 
 
 @pytest.mark.parametrize("name", CHOICES)
