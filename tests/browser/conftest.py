@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Request, expect, sync_playwright
 
 from tests.browser.visits import HUSH, PATIENCE_MS, Return, Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
@@ -95,7 +95,17 @@ def new_context(browser: Browser, **settings: Any) -> BrowserContext:
 def noting(visitor: Visit) -> Visit:
     """The visit, which notes what its page asks for and what fails in it."""
     page = visitor.page
-    page.context.on("request", lambda request: visitor.requests.append(request.url))
+
+    def begin(request: Request) -> None:
+        visitor.requests.append(request.url)
+        visitor.waiting += 1
+
+    def end(_: Request) -> None:
+        visitor.waiting -= 1
+
+    page.context.on("request", begin)
+    page.context.on("requestfinished", end)
+    page.context.on("requestfailed", end)
     page.on("pageerror", lambda error: visitor.errors.append(str(error)))
     page.on("console", lambda message: note_violation(visitor, message.text))
     return visitor

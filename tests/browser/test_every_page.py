@@ -206,8 +206,7 @@ def load_once(visit: Visitor, path: str, width: int) -> tuple[Visit, list[tuple[
     """A first visit to a page, and what moved in it."""
     visitor = visit(viewport={"width": width, "height": 900})
     visitor.page.add_init_script(NOTE_SHIFTS)
-    page = visitor.open(path)
-    page.wait_for_load_state("networkidle")
+    page = visitor.open_all(path)
     if path == "calculator/":
         settled(page)
     return visitor, page.evaluate("() => window.shifts")
@@ -250,8 +249,7 @@ def test_printing_the_calculator_keeps_the_choices(visit: Visitor) -> None:
 
 def test_the_search_finds_a_page_and_breaks_no_policy(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open()
-    page.wait_for_load_state("networkidle")  # typing before the theme's script is there is lost
+    page = visitor.open_all()  # typing before the theme's script is there is lost
     assert not any("/workers/search." in url for url in visitor.requests)
     page.locator(".md-search__input").click()
     page.keyboard.type("checkpointing")

@@ -86,8 +86,7 @@ def test_a_run_that_is_on_is_followed(visit: Visitor, stage: tuple[LiveServer, W
 def test_without_live_data_the_page_stays_as_it_was_built(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.route("**/live/**", lambda route: route.fulfill(status=404, body="gone"))
-    page = visitor.open()
-    page.wait_for_load_state("networkidle")
+    page = visitor.open_all()
     expect(page.locator("[data-run-figure=step]")).to_have_text(str(first_run().steps[-1]["step"]))
     assert visitor.errors == []
 
@@ -110,8 +109,7 @@ def choose(page: Page, model: str, gpu: str, batch: str) -> None:
 
 def test_the_small_calculator_shows_python_s_answers(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open()
-    page.wait_for_load_state("networkidle")
+    page = visitor.open_all()
     for model, gpu, batch in (
         (FIRST_MODEL, "rtx-3060", "4"),
         ("dalle-together", "rtx-4090", "16"),
@@ -134,8 +132,7 @@ def test_the_small_calculator_shows_python_s_answers(visit: Visitor) -> None:
 
 
 def test_the_small_calculator_obeys_the_keyboard_and_its_bars_follow(visit: Visitor) -> None:
-    page = visit().open()
-    page.wait_for_load_state("networkidle")
+    page = visit().open_all()
     before = page.evaluate(WIDTHS)
     page.locator("#fit-gpu").focus()
     page.keyboard.press("ArrowDown")
@@ -151,10 +148,11 @@ def test_the_small_calculator_obeys_the_keyboard_and_its_bars_follow(visit: Visi
 
 @pytest.mark.one_python
 def test_a_row_of_the_small_calculator_opens_the_full_one_in_its_state(visit: Visitor) -> None:
-    page = open_calculator(visit(), "model=bert-base")
+    visitor = visit()
+    page = open_calculator(visitor, "model=bert-base")
     page.locator(".site-footer").get_by_role("link", name="Home").click()
     expect(page.locator("#fit-model")).to_be_enabled()
-    page.wait_for_load_state("networkidle")
+    visitor.rest()
     choose(page, "gpt2-xl", "rtx-4090", "2")
     need, verdict, _ = page.evaluate(SHOWN)[1]
     page.locator(".fit__ways a").nth(1).click()
@@ -167,8 +165,7 @@ def test_a_row_of_the_small_calculator_opens_the_full_one_in_its_state(visit: Vi
 def test_without_its_table_the_small_calculator_says_so(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.route("**/fit.json", lambda route: route.fulfill(status=404, body="gone"))
-    page = visitor.open()
-    page.wait_for_load_state("networkidle")
+    page = visitor.open_all()
     built = page.inner_text("[data-fit-answer]")
     page.locator("#fit-batch").select_option(label="8")
     expect(page.locator("[data-fit-answer]")).to_contain_text("did not load")

@@ -147,7 +147,7 @@ def test_on_a_phone_the_charts_library_comes_when_a_chart_does(visit: Visitor) -
     visitor = visit(viewport={"width": 390, "height": 844})
     page = visitor.open("live/")
     expect(page.locator("#live")).to_have_attribute("data-rounds", "1")
-    page.wait_for_load_state("networkidle")
+    visitor.rest()
     assert [url for url in visitor.requests if "plotly" in url] == []
     page.locator("[data-chart=loss]").scroll_into_view_if_needed()
     expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()

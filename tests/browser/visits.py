@@ -11,21 +11,43 @@ from calculator import protocol
 
 # Slow machines start Pyodide slowly; nothing here measures time.
 PATIENCE_MS = 120_000
+# A page that asks for nothing for so long is done.
+QUIET_MS = 500
 
 
 @dataclass
 class Visit:
-    """A page, what it asked servers for, and what went wrong in it."""
+    """A page, what it asked servers for, how many answers it waits for, and what went wrong."""
 
     page: Page
     address: str
     requests: list[str] = field(default_factory=list)
+    waiting: int = 0
     errors: list[str] = field(default_factory=list)
 
     def open(self, path: str = "") -> Page:
         """Go to a page of the site."""
         self.page.goto(self.address + path)
         return self.page
+
+    def open_all(self, path: str = "") -> Page:
+        """The same, and wait until nothing more comes."""
+        page = self.open(path)
+        self.rest()
+        return page
+
+    def rest(self) -> None:
+        """Wait until the page has loaded and asks for nothing more.
+
+        Playwright's own "networkidle" never comes to a page that pauses before it has loaded.
+        """
+        self.page.wait_for_load_state()
+        for _ in range(PATIENCE_MS // QUIET_MS):
+            asked = len(self.requests)
+            self.page.wait_for_timeout(QUIET_MS)
+            if not self.waiting and len(self.requests) == asked:
+                return
+        raise TimeoutError(f"{self.page.url} waits for {self.waiting} of {self.requests}")
 
 
 Visitor = Callable[..., Visit]
