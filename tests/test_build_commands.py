@@ -92,6 +92,24 @@ def test_a_chromium_that_only_pretends_is_passed_over(
     assert chromium.find_chromium.__wrapped__() == real
 
 
+def test_where_debian_has_no_shell_its_whole_chromium_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def run(command: list[str], *_: str, environment: dict[str, str]) -> None:
+        asked.append(command[-1])
+        if command[-1] == "chromium-headless-shell":
+            raise BuildError("no such package")
+
+    monkeypatch.setattr(chromium, "run", run)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(chromium.shutil, "which", lambda name: f"/usr/bin/{name}")
+    found = chromium._install_debians()
+    assert asked[1:] == ["chromium-headless-shell", "chromium"]
+    assert found[:2] == ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"]
+
+
 def test_a_site_whose_sources_have_not_changed_is_not_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

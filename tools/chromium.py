@@ -10,8 +10,10 @@ from pathlib import Path
 
 from tools.console import BuildError, run, say, step
 
+# The shell has Chromium's pages without its windows: a tenth to a fifth less processor time.
+PACKAGES = ("chromium-headless-shell", "chromium")  # Debian's, and their programs
 NAMES = (
-    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    *(*PACKAGES, "chromium-browser", "google-chrome", "google-chrome-stable"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
@@ -80,14 +82,17 @@ def _install_playwrights() -> list[str]:
 
 
 def _install_debians() -> list[str]:
-    """Debian's package, where we are root and there is apt-get."""
+    """The first of Debian's packages that can be had, where we are root and there is apt-get."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return []
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with suppress(BuildError), step("Installing Debian's Chromium"):
         run(["apt-get", "update", "-q"], "apt-get could not update.", environment=quiet)
-        package = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
-        run(package, "apt-get could not install chromium.", environment=quiet)
+        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends"]
+        for package in PACKAGES:
+            with suppress(BuildError):
+                run([*install, package], f"apt-get has no {package}.", environment=quiet)
+                break
     return _of_the_machine()
 
 
