@@ -66,7 +66,7 @@ def _build(to_publish: bool) -> None:
     """Build the site beside the old one, and swap it in when it is whole."""
     # build.py's own interpreter imports this module, and has neither Jinja2 nor Pillow.
     from templates.render import render
-    from tools.share_pictures import draw_share_pictures
+    from templates.share_pictures import draw_share_pictures
 
     address, source = site_url(), find_source()
     node = find_node()

@@ -8,8 +8,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from templates.pieces.recorded_run import first_run
+from templates.share_pictures import SIZE
 from tests.browser.visits import Visitor
-from tools.share_pictures import SIZE
 
 pytestmark = pytest.mark.browser
 
