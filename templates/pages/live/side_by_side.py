@@ -61,7 +61,7 @@ def _row(label: str, pair: tuple[Run, Run], cell: Callable[[Run], str]) -> list[
 
 
 def _usual(run: Run) -> float:
-    return median(step["samples"] for step in run.steps)
+    return median(float(step["samples"]) for step in run.steps)
 
 
 def _points(run: Run, until: int) -> list[tuple[int, Any]]:
@@ -80,4 +80,4 @@ def _loss(run: Run, until: int) -> float:
 def _traffic(run: Run, way: str) -> float:
     """Bytes that all volunteers together move in a usual step, for as many sequences."""
     steps = [step for step in run.steps if step["samples"]]
-    return PER * median(step[f"bytes_{way}"] / step["samples"] for step in steps)
+    return PER * median(float(step[f"bytes_{way}"] / step["samples"]) for step in steps)
