@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 from benchmarks.chromium import ANSWERED, fresh_visit
 from benchmarks.figures import Figure, Table
+from tests.browser.visits import Visit
 from tests.browser.written_run import LiveServer
 from tools.versions import folder_of
 from tools.website import SITE
@@ -82,14 +83,14 @@ def _visits(browser: Browser, paths: list[str]) -> dict[str, list[str]]:
             stack.callback(server.stop)
             context = stack.enter_context(browser.new_context())
             context.set_default_timeout(PATIENCE_MS)
-            page = context.new_page()
-            page.goto(server.address + path)
-            open_pages[path] = (page, server)
-        for path, (page, _) in open_pages.items():
+            visitor = Visit(context.new_page(), server.address)
+            visitor.open(path)
+            open_pages[path] = (visitor, server)
+        for path, (visitor, _) in open_pages.items():
             if path == CALCULATOR:
-                page.wait_for_selector(ANSWERED)
-            page.wait_for_selector(KEPT, state="attached")
-            page.wait_for_load_state("networkidle")
+                visitor.page.wait_for_selector(ANSWERED)
+            visitor.page.wait_for_selector(KEPT, state="attached")
+            visitor.rest()
         return {
             path: [asked for asked, _ in server.asked] for path, (_, server) in open_pages.items()
         }

@@ -9,6 +9,7 @@ from mkdocs.utils.meta import get_data
 from PIL import Image, ImageDraw, ImageFont
 
 from tools.console import ROOT
+from training.pictures.wrapping import wrap
 
 SIZE = (1200, 630)
 # Drawn larger, then reduced: lines and discs get smooth edges.
@@ -98,13 +99,7 @@ def _draw_words(pen: ImageDraw.ImageDraw, words: Words) -> None:
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: int, limit: int) -> list[str]:
     """`text` in at most `limit` lines of `width`; what is left out leaves an ellipsis."""
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and font.getlength(longer) > width:
-            lines.append(word)
-        else:
-            lines[-1] = longer
+    lines = wrap(text, font, width)
     if len(lines) > limit:
         lines = [*lines[: limit - 1], lines[limit - 1].rstrip(".,;:") + " \N{HORIZONTAL ELLIPSIS}"]
     return lines

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.browser.visits import HUSH, PATIENCE_MS, Return, Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
@@ -46,12 +46,6 @@ def optimizing(launch: Callable[..., Browser]) -> Iterator[Browser]:
         yield running
 
 
-def note_violation(visitor: Visit, message: str) -> None:
-    """Count what the page's content security policy has refused as an error."""
-    if "Content Security Policy" in message:
-        visitor.errors.append(message)
-
-
 @pytest.fixture
 def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -> Iterator[Visitor]:
     """Makes a fresh visitor with settings of their own, for example `viewport`.
@@ -69,7 +63,7 @@ def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -
             return visitor
         context = new_context(browser, **settings)
         contexts.append(context)
-        return noting(Visit(context.new_page(), address))
+        return Visit(context.new_page(), address)
 
     yield make
     for context in contexts:
@@ -81,7 +75,7 @@ def returning(browser: Browser, site_address: str) -> Iterator[Visit]:
     """The visitor of many tests, whose one Python starts once."""
     with new_context(browser) as context:
         context.add_init_script(HUSH)
-        yield noting(Return(context.new_page(), site_address))
+        yield Return(context.new_page(), site_address)
 
 
 def new_context(browser: Browser, **settings: Any) -> BrowserContext:
@@ -90,25 +84,6 @@ def new_context(browser: Browser, **settings: Any) -> BrowserContext:
     context = browser.new_context(**{"service_workers": "block", **settings})
     context.set_default_timeout(PATIENCE_MS)
     return context
-
-
-def noting(visitor: Visit) -> Visit:
-    """The visit, which notes what its page asks for and what fails in it."""
-    page = visitor.page
-
-    def begin(request: Request) -> None:
-        visitor.requests.append(request.url)
-        visitor.waiting += 1
-
-    def end(_: Request) -> None:
-        visitor.waiting -= 1
-
-    page.context.on("request", begin)
-    page.context.on("requestfinished", end)
-    page.context.on("requestfailed", end)
-    page.on("pageerror", lambda error: visitor.errors.append(str(error)))
-    page.on("console", lambda message: note_violation(visitor, message.text))
-    return visitor
 
 
 @pytest.fixture

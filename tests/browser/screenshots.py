@@ -4,8 +4,9 @@ import argparse
 import re
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import sync_playwright
 
+from tests.browser.visits import PATIENCE_MS, Visit, advised
 from tools.addresses import pages_of
 from tools.chromium import FLAGS, find_chromium
 from tools.server import serving
@@ -23,19 +24,17 @@ def address_of(name: str) -> str:
     return f"{path}/{mark}{query}"
 
 
-def take(page: Page, address: str, path: str, target: Path) -> None:
+def take(visitor: Visit, path: str, target: Path) -> None:
     """Save one whole page, the calculator after Python's answers."""
-    page.goto(address + path)
-    page.wait_for_load_state("networkidle")
+    page = visitor.open_all(path)
     if page.query_selector("#calculator-answer"):
-        page.wait_for_selector("#calculator-answer[aria-busy='false']", timeout=120_000)
-        page.wait_for_selector("#calculator-advice[aria-busy='false']", timeout=120_000)
+        advised(page)
     # The window becomes as high as the page: scrolling to see the rest would hide the tabs.
     height = page.evaluate("() => document.documentElement.scrollHeight")
     width = (page.viewport_size or {"width": WIDTHS[0]})["width"]
     page.set_viewport_size({"width": width, "height": height})
     for chart in page.query_selector_all("[data-chart] [data-plot]"):  # drawn when in sight
-        chart.wait_for_selector(".main-svg", state="attached", timeout=120_000)
+        chart.wait_for_selector(".main-svg", state="attached")
     page.screenshot(path=target)
     page.set_viewport_size({"width": width, "height": HEIGHT})
 
@@ -49,10 +48,12 @@ def main(out: Path, names: list[str]) -> None:
             for scheme in SCHEMES:
                 size = {"width": width, "height": HEIGHT}
                 page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+                page.set_default_timeout(PATIENCE_MS)
+                visitor = Visit(page, address)
                 for path in [address_of(name) for name in names] or [*pages_of(SITE), "404.html"]:
                     name = NO_FILE_NAME.sub("-", path.removesuffix(".html")).strip(".-") or "home"
                     target = out / f"{name}-{width}-{scheme}.png"
-                    take(page, address, path, target)
+                    take(visitor, path, target)
                     print(target)
                 page.close()
         browser.close()

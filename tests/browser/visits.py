@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import ConsoleMessage, Page, Request, ViewportSize
 
 from calculator import protocol
 
@@ -24,6 +24,26 @@ class Visit:
     requests: list[str] = field(default_factory=list)
     waiting: int = 0
     errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        context = self.page.context
+        context.on("request", self._begin)
+        context.on("requestfinished", self._end)
+        context.on("requestfailed", self._end)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._hear)
+
+    def _begin(self, request: Request) -> None:
+        self.requests.append(request.url)
+        self.waiting += 1
+
+    def _end(self, _: Request) -> None:
+        self.waiting -= 1
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        """Count as an error a refusal by the page's content security policy."""
+        if "Content Security Policy" in message.text:
+            self.errors.append(message.text)
 
     def open(self, path: str = "") -> Page:
         """Go to a page of the site."""

@@ -17,6 +17,7 @@ from training.model.language import continue_texts
 from training.model.transformer import TextToImageTransformer
 from training.pictures import sampling
 from training.pictures.codes import CodeModel
+from training.pictures.wrapping import wrap
 from training.run import atomic, download
 from training.run.recipes import RECIPES, GenerationSettings, Recipe, find_recipe
 from training.run.status import first_line
@@ -231,15 +232,3 @@ def make_sheet(
             sheet.paste(picture, (_MARGIN + column * (width + _GAP), below))
         top += row_height
     return sheet
-
-
-def wrap(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> list[str]:
-    """Lines of a text that are not wider than so many pixels; a longer word has its own line."""
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and font.getlength(longer) > width:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return lines

@@ -239,8 +239,9 @@ def write_assets(assets: Path) -> None:
     tables: dict[str, object] = dict(zip(MODELS, ANSWERS.results(), strict=True))
     for name, found in first_verdicts().items():
         tables[f"verdicts/{name.replace('/', '--')}"] = found
+    tables["shapes"] = shapes()
     (folder / "verdicts").mkdir()
-    for name, table in {**tables, "shapes": shapes()}.items():
+    for name, table in tables.items():
         path = folder / f"{name}.json"
         path.write_text(json.dumps(table, separators=(",", ":")), "utf-8")
 

@@ -12,6 +12,7 @@ from training.model.build import build_model
 from training.model.transformer import TextToImageTransformer
 from training.pictures import generate, sampling
 from training.pictures.codes import CodeModel
+from training.pictures.wrapping import wrap
 from training.run.live import LiveFolder
 from training.run.recipes import RECIPES, GenerationSettings
 
@@ -180,7 +181,7 @@ def test_the_paper_draws_128_and_keeps_4() -> None:
 
 def test_long_captions_are_wrapped_into_the_sheet() -> None:
     font = ImageFont.load_default(15)
-    lines = generate.wrap("a red circle above a blue square", font, 100)
+    lines = wrap("a red circle above a blue square", font, 100)
     assert " ".join(lines) == "a red circle above a blue square"
     assert len(lines) > 1
     assert all(font.getlength(line) <= 100 for line in lines)
