@@ -168,7 +168,7 @@ def test_where_node_fails_the_build_says_so(
     nothing = Node(tmp_path / "no-node", (tmp_path / "no-npm",))
     for _ in range(2):  # nothing unfinished is taken for the cache the second time
         with pytest.raises(BuildError, match="could not compile"):
-            browser_python._made(ROOT / "node_modules" / "pyodide", nothing)
+            browser_python.make_browser_python(nothing, ROOT / "node_modules")
 
 
 DATA_CLASS = '''from dataclasses import dataclass

@@ -20,7 +20,7 @@ class Installer:
         self.has_uv = True
 
     def __call__(self, command: list[str | Path], failure: str, **_: object) -> str:
-        if "config" in command:
+        if command[-1] == "--version" or "config" in command:
             return ""
         name, with_pip = Path(command[-1]).name, "uv" not in command
         if name in self.failing or not (with_pip or self.has_uv):
@@ -43,6 +43,7 @@ def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
     monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
     monkeypatch.setattr(environment, "venv_python", lambda: Path(sys.executable))
     environment._pip_settings.cache_clear()
+    environment._pip.cache_clear()
     stand_in = Installer()
     monkeypatch.setattr(environment, "run", stand_in)
     return stand_in
@@ -73,6 +74,26 @@ def test_pip_installs_where_there_is_no_uv_and_a_failed_installation_is_tried_ag
     assert (installer.installed, installer.with_pip) == (["site.txt"], ["test.txt"])
 
 
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_pip_is_this_pythons_own_and_put_into_the_environment_only_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, has_pip: bool
+) -> None:
+    asked: list[list[str | Path]] = []
+
+    def run(command: list[str | Path], failure: str) -> str:
+        asked.append(command)
+        if "--version" in command and not has_pip:
+            raise BuildError(failure)
+        return ""
+
+    monkeypatch.setattr(environment, "run", run)
+    python = environment.venv_python()
+    inside: list[str | Path] = [python, "-m", "pip"]
+    outside: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    assert environment._pip.__wrapped__() == (outside if has_pip else inside)
+    assert ([python, "-m", "ensurepip"] in asked) is not has_pip
+
+
 def test_uv_looks_where_pip_is_told_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
     said = """\
 :env:.find-links='/wheels /more'
@@ -80,6 +101,7 @@ global.find-links='/not this'
 global.extra-index-url='\\nhttps://a.example/simple\\nhttps://b.example/simple'
 global.default-timeout='60'
 """
+    environment._pip.cache_clear()
     monkeypatch.setattr(environment, "run", lambda *_: said)
     assert environment._pip_settings.__wrapped__() == {
         "UV_FIND_LINKS": "/wheels,/more",

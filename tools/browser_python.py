@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.compile_bytecode import add_entry
-from tools.console import ROOT, BuildError, run, step
+from tools.console import ROOT, BuildError, run
 from tools.files import WORKSHOP, digest, fresh
 from tools.node import Node
 
@@ -31,24 +31,26 @@ LIBRARY = "python_stdlib_bytecode.zip"
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 
 
-def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
-    """Put the runtime, both standard libraries, calculator.zip and readers.zip into `assets`.
+def stage_browser_python(assets: Path, node_modules: Path, made: Path) -> None:
+    """Put the runtime and what `make_browser_python` has `made` into `assets`.
 
     assets/pyodide/python_stdlib_bytecode.zip is the imported part of the library, packed: it is
     small and starts fast. The stock python_stdlib.zip beside it is what worker.js falls back to,
-    also for a single module that the part lacks. BuildError says that Python cannot be compiled, or
-    does not start from what was made.
+    also for a single module that the part lacks.
     """
-    pyodide = node_modules / "pyodide"
     folder = assets / "pyodide"
     folder.mkdir(parents=True)
-    for name in RUNTIME_FILES:
-        shutil.copyfile(pyodide / name, folder / name)
+    for file in runtime_files(node_modules):
+        shutil.copyfile(file, folder / file.name)
     (folder / "pyodide-lock.json").write_text(package_lock(node_modules), "utf-8")
-    made = _made(pyodide, node)
     shutil.copyfile(made / LIBRARY, folder / LIBRARY)
     for name in ("calculator.zip", "readers.zip"):
         shutil.copyfile(made / name, assets / name)
+
+
+def runtime_files(node_modules: Path) -> list[Path]:
+    """Pyodide's files that the site has as they are."""
+    return [node_modules / "pyodide" / name for name in RUNTIME_FILES]
 
 
 def package_lock(node_modules: Path) -> str:
@@ -57,8 +59,13 @@ def package_lock(node_modules: Path) -> str:
     return json.dumps({"info": json.loads(full)["info"], "packages": {}})
 
 
-def _made(pyodide: Path, node: Node) -> Path:
-    """The folder of what Pyodide makes of our sources and Python's library, kept beside them."""
+def make_browser_python(node: Node, node_modules: Path) -> Path:
+    """The folder of what Pyodide makes of our sources and Python's library, kept between builds.
+
+    It has both libraries compiled, calculator.zip and readers.zip. BuildError says that Python
+    cannot be compiled, or does not start from what was made.
+    """
+    pyodide = node_modules / "pyodide"
     compiler = digest([MAKER, *COMPILER, pyodide / "python_stdlib.zip", pyodide / "package.json"])
     sources = {
         "calculator": _zip_of(_named(browser_files())),
@@ -71,8 +78,7 @@ def _made(pyodide: Path, node: Node) -> Path:
         for title, content in sources.items():
             (part / f"{title}-sources.zip").write_bytes(content)
         command = [node.node, MAKER, pyodide, CACHE / f"library-{compiler}.zip", part]
-        with step("Compiling Python for the browser"):
-            run(command, "Pyodide could not compile Python's library and ours.")
+        run(command, "Pyodide could not compile Python's library and ours.")
         part.rename(made)
     return made
 

@@ -6,14 +6,13 @@ import { readFile, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 
-const SLOWEST_BROTLI = {
-  params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
-};
+// One below the highest quality, which takes twice as long for 2 % fewer bytes.
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } };
 const SLOWEST_GZIP = { level: constants.Z_BEST_COMPRESSION };
 
 /** @type {Record<string, (content: Uint8Array) => Promise<Uint8Array>>} */
 const compressors = {
-  br: (content) => promisify(brotliCompress)(content, SLOWEST_BROTLI),
+  br: (content) => promisify(brotliCompress)(content, BROTLI),
   gz: (content) => promisify(gzip)(content, SLOWEST_GZIP),
 };
 

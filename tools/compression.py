@@ -19,7 +19,7 @@ SUFFIXES = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".wasm", ".xml"}
 KINDS = ("br", "gz")
 SMALLEST = 1024  # bytes: below, the headers of an answer weigh as much
 GROWING = "live"  # the folder of live data
-CACHE = WORKSHOP / "compressed"  # by the hash of the plain file: a build compresses what is new
+CACHE = WORKSHOP / "compressed"  # by what it is made of: a build compresses what is new
 SCRIPT = Path(__file__).with_name("compress.mjs")
 
 
@@ -46,8 +46,13 @@ def compressible(site: Path) -> Iterator[Path]:
     """The files that a host should send compressed, in order."""
     for path in sorted(site.rglob("*")):
         grows = path.relative_to(site).parts[0] == GROWING and path.suffix == ".json"
-        if path.suffix in SUFFIXES and not grows and path.stat().st_size >= SMALLEST:
+        if is_compressible(path) and not grows:
             yield path
+
+
+def is_compressible(path: Path) -> bool:
+    """True for a file of a kind and size that gain by it."""
+    return path.suffix in SUFFIXES and path.stat().st_size >= SMALLEST
 
 
 def fill_cache(files: Iterable[Path], node: Node) -> None:
@@ -71,5 +76,5 @@ def fill_cache(files: Iterable[Path], node: Node) -> None:
 
 def _kept(plain: Path) -> list[Path]:
     """The compressed forms of a file in the cache."""
-    name = hashlib.sha256(plain.read_bytes()).hexdigest()
+    name = hashlib.sha256(SCRIPT.read_bytes() + plain.read_bytes()).hexdigest()
     return [CACHE / f"{name}.{kind}" for kind in KINDS]

@@ -2,19 +2,21 @@
 
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from tools.addresses import WITHOUT_SITE_URL, path_of, site_url, write_relative_sitemap
-from tools.browser_python import package_lock, stage_browser_python
+from tools.browser_python import (
+    make_browser_python,
+    package_lock,
+    runtime_files,
+    stage_browser_python,
+)
 from tools.budget import check_budget
 from tools.bundle import BUNDLED, bundle_assets, load_page_scripts
 from tools.citations import link_cited_files
-from tools.compression import compress_site, compressible, fill_cache
+from tools.compression import compress_site, fill_cache, is_compressible
 from tools.console import ROOT, BuildError, run, say, step
 from tools.content_policy import pin_inline_scripts
 from tools.files import WORKSHOP, change_pages, digest, fresh, only_one, replace_folder
@@ -71,25 +73,23 @@ def _build(to_publish: bool) -> None:
     address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
-    with only_one(), figures_ahead() as figures:
-        fresh(STAGING)
-        shutil.copytree(ROOT / "docs", STAGING, ignore=BUNDLED, dirs_exist_ok=True)
-        assets = STAGING / "assets"
-        bundle_assets(assets, node, package_lock(node_modules))
-        stage_browser_python(assets, node, node_modules)
-        shutil.copy2(node_modules / PLOTLY, assets)
-        fill_notebooks(STAGING / "notebooks", source)
-        if not source.repository:
-            write_archive(STAGING / ARCHIVE)
-        with step("Computing the figures of the pages"):
-            figures.wait()
-        # On the core that rendering leaves idle, what goes into the site as it is.
-        as_it_is = [*compressible(assets / "pyodide"), assets / Path(PLOTLY).name]
-        with ThreadPoolExecutor(1) as beside, step("Rendering the pages"):
-            ahead = beside.submit(fill_cache, as_it_is if to_publish else [], node)
+    title = "Rendering the pages and compiling Python for the browser"
+    with only_one(), ThreadPoolExecutor(2) as beside:
+        with step(title):
+            python = beside.submit(make_browser_python, node, node_modules)
+            as_it_is = [*runtime_files(node_modules), node_modules / PLOTLY] if to_publish else []
+            ahead = beside.submit(fill_cache, filter(is_compressible, as_it_is), node)
+            fresh(STAGING)
+            shutil.copytree(ROOT / "docs", STAGING, ignore=BUNDLED, dirs_exist_ok=True)
+            bundle_assets(STAGING / "assets", node, package_lock(node_modules))
+            shutil.copy2(node_modules / PLOTLY, STAGING / "assets")
+            fill_notebooks(STAGING / "notebooks", source)
+            if not source.repository:
+                write_archive(STAGING / ARCHIVE)
             render(STAGING)
             draw_share_pictures(STAGING)
             _run_mkdocs(address, source)
+            stage_browser_python(UNFINISHED / "assets", node_modules, python.result())
             ahead.result()
         link_cited_files(UNFINISHED, source)
         change_theme_script(UNFINISHED)
@@ -109,17 +109,6 @@ def _build(to_publish: bool) -> None:
         replace_folder(UNFINISHED, SITE)
     if not address:
         say(WITHOUT_SITE_URL)
-
-
-@contextmanager
-def figures_ahead() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that computes what pages keep; what it leaves, they compute, or say why not."""
-    process = subprocess.Popen([sys.executable, "-m", "templates.ahead"], cwd=ROOT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _date() -> str:

@@ -2,7 +2,7 @@
 
 `Kept` is kept under a name made from all files that it depends on: whoever changes one computes it
 again. `Recorded` is committed, so that a build only reads it; tests compare it with the calculator.
-`templates.ahead` computes all of either at once.
+`python -m templates.record` computes all of these.
 """
 
 import gc
@@ -46,19 +46,17 @@ class Kept(Generic[S, T]):
         name: begins the name of the file.
         function: one of a module, which other processes can import.
         items: gives the items, once they are needed.
-        sources: files on which they depend beside `SOURCES`.
     """
 
     name: str
     function: Callable[[S], T]
     items: Callable[[], Sequence[S]]
-    sources: Sequence[Path] = ()
 
     @property
     def path(self) -> Path:
         """The file for this interpreter and the content of every source."""
         version = "-".join(map(str, sys.version_info[:3]))
-        return KEPT / f"{self.name}-{version}-{digest([*_files(), *self.sources])}.pickle"
+        return KEPT / f"{self.name}-{version}-{digest(_files())}.pickle"
 
     def results(self) -> list[T]:
         """The results; an earlier build's if none of the sources has changed since."""

@@ -1,4 +1,4 @@
-"""Results that pages keep are computed once, and again after a change; others are committed."""
+"""Comparisons are computed once, and again after a change; what pages show is committed."""
 
 from importlib import import_module
 from itertools import islice
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from templates import ahead
+from templates import record
 from templates.pieces import comparisons
 from templates.pieces.comparisons import Kept, compute
 from validation.compare import compare
@@ -52,13 +52,13 @@ def test_results_of_several_pages_are_computed_together(source: Path) -> None:
     assert [one.results() for one in texts] == [["A", "B"], ["c"]]
 
 
-def test_all_that_pages_keep_is_computed_ahead() -> None:
-    root = Path(ahead.__file__).parent
+def test_all_that_pages_take_from_the_calculator_at_length_is_recorded() -> None:
+    root = Path(record.__file__).parent
     names = (path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py"))
     values = [one for name in names for one in vars(import_module(".".join(name.parts))).values()]
     values += [one for each in values if isinstance(each, dict) for one in each.values()]
     named = {one.name for one in values if isinstance(one, Kept)} - {*comparisons.COMPARISONS}
-    assert named == {one.name for one in (*ahead.KEPT, *ahead.RECORDED)}
+    assert named == {one.name for one in record.RECORDED}
 
 
 def test_every_source_of_the_calculator_and_of_the_measurements_counts() -> None:

@@ -1,4 +1,4 @@
-"""Committed results are the calculator's: `python -m templates.ahead --record` renews them.
+"""Committed results are the calculator's: `python -m templates.record` renews them.
 
 Where all take minutes, some of them are computed here; CI records all again and compares.
 """
@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from templates.ahead import RECORDED
 from templates.pages.calculator import first
 from templates.pages.index import fit
 from templates.pages.models_on_gpus.context import TABLES, row
+from templates.pages.numbers.choices import GPUS
+from templates.pages.numbers.figures import MEMORY
 from templates.pieces.comparisons import as_json
+from templates.record import RECORDED
 
 NAMED = {each.name: each for each in RECORDED}
 
@@ -52,6 +54,17 @@ def test_the_first_answers_and_the_tutorials_cards_have_every_fourth(name: str) 
     found = recorded(name)
     for item, own in [*zip(one.items(), found, strict=True)][::4]:
         assert as_json(one.function(item)) == own, item
+
+
+def test_where_the_memory_goes_has_every_choice_and_each_gpus_figures_of_one_model() -> None:
+    found = recorded("memory")
+    assert [[*each] for each in found] == [[one.name for one in each] for each in MEMORY.items()]
+    own_gpu = range(len(GPUS))
+    for place, choices, each in [*zip([*own_gpu, *own_gpu], MEMORY.items(), found, strict=True)][
+        ::2
+    ]:
+        ((name, figures),) = MEMORY.function([choices[place]]).items()
+        assert figures == each[name], name
 
 
 @pytest.mark.parametrize("name", list(TABLES))

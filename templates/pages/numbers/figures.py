@@ -14,9 +14,8 @@ from templates.pages.numbers.choices import Choice, choices
 from templates.pages.numbers.curves import pictures
 from templates.pages.numbers.one_layer import kept_by_one_layer
 from templates.pages.numbers.savings import MICRO_BATCH, plain_state, techniques
-from templates.pieces.comparisons import Kept
+from templates.pieces.comparisons import Recorded
 from templates.pieces.counted import count
-from tools.console import ROOT
 
 FOLDER: Final = Path(__file__).parent
 TEMPLATE: Final = "figures.html.j2"
@@ -25,19 +24,11 @@ PLACES: Final = (
     *("peak", "plan", "parts", "layer", "curve", "phases"),
     *("changes", "savings", "overhead"),
 )
-# beside the calculator's own, the files that the figures depend on
-SOURCES: Final = (
-    *sorted(path for path in FOLDER.iterdir() if path.is_file()),
-    ROOT / "docs/assets/calculator/outline.js",
-    ROOT / "templates/pieces/counted.py",
-    ROOT / "templates/pages/how_it_works/context.py",
-)
-
 Figures = dict[str, str]
 
 
 def all_figures() -> dict[str, Figures]:
-    """The figures by the name of the choice, kept between builds."""
+    """The figures by the name of the choice, as recorded."""
     return {name: each for one in MEMORY.results() for name, each in one.items()}
 
 
@@ -50,7 +41,7 @@ def _of_model(asked: list[Choice]) -> dict[str, Figures]:
     return {choice.name: figures(choice) for choice in asked}
 
 
-MEMORY = Kept("memory", _of_model, _by_model, SOURCES)
+MEMORY = Recorded("memory", _of_model, _by_model)
 
 
 def figures(choice: Choice) -> Figures:

@@ -1,11 +1,8 @@
-"""All results that take long, computed at once: `python -m templates.ahead [--record]`.
+"""Record all results of the pages that take long: `python -m templates.record`.
 
-Without an option those that pages keep: the build starts it first, so that it uses the cores which
-Node.js leaves idle, and no core waits for the last item of a page. With `--record` those that are
-committed, in templates/recorded; a test says when that is due.
+They are committed, in templates/recorded; a test says when that is due.
 """
 
-import sys
 from typing import Any
 
 from templates.pages.accuracy.peers import PEER_SCORES
@@ -18,10 +15,10 @@ from templates.pages.tutorial.context import FITTING
 from templates.pieces.accuracy import MEASURED
 from templates.pieces.comparisons import COMPARISONS, SCORES, Recorded, compute
 
-KEPT = (MEMORY,)
 # the ones with the longest items first
 RECORDED: tuple[Recorded[Any, Any], ...] = (
     VERDICTS,
+    MEMORY,
     FIT,
     *TABLES.values(),
     SCORES,
@@ -30,12 +27,8 @@ RECORDED: tuple[Recorded[Any, Any], ...] = (
     ANSWERS,
     FITTING,
 )
-RECORD = "--record"
 
 
 if __name__ == "__main__":
-    if RECORD in sys.argv[1:]:
-        compute([each for each in COMPARISONS.values() if not each.path.is_file()])
-        compute(RECORDED)
-    else:
-        compute([each for each in KEPT if not each.path.is_file()])
+    compute([each for each in COMPARISONS.values() if not each.path.is_file()])
+    compute(RECORDED)
