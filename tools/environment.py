@@ -4,6 +4,7 @@ import ast
 import enum
 import functools
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -98,25 +99,22 @@ def _install(group: Group) -> None:
     options += ["-r", requirement_file]
     with step(f"Installing {_PURPOSE[group]}"):
         if group is Group.UV or not _uv(options):
-            command = [*_pip(), "install", "--no-input", *options]
+            command = [*_pip(), "--python", venv_python(), "install", "--no-input", *options]
             run(command, f"pip could not install {requirement_file.name}.")
     stamp.write_text(_fingerprint(group))
 
 
 @functools.cache
 def _pip() -> list[str | Path]:
-    """The command for the environment: the pip of this Python, or else one put into it."""
-    own: list[str | Path] = [sys.executable, "-m", "pip", "--python", venv_python()]
-    try:
-        run([*own, "--version"], "")
-    except BuildError:
-        run(
-            [venv_python(), "-m", "ensurepip"],
-            "This Python has no pip and cannot install one. On Debian and Ubuntu its package is "
-            "apart: apt install python3-venv.",
-        )
-        return [venv_python(), "-m", "pip"]
-    return own
+    """The command of this Python's pip, or else of one put into the environment."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    run(
+        [venv_python(), "-m", "ensurepip"],
+        "This Python has no pip and cannot install one. On Debian and Ubuntu its package is "
+        "apart: apt install python3-venv.",
+    )
+    return [venv_python(), "-m", "pip"]
 
 
 def _uv(options: Iterable[str | Path]) -> bool:
