@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 from benchmarks.chromium import ANSWERED, fresh_visit
 from benchmarks.figures import Figure, Table
+from calculator.catalog import MODELS
 from tests.browser.visits import Visit
 from tests.browser.written_run import LiveServer
 from tools.versions import folder_of
@@ -101,7 +102,8 @@ def _asked_before_verdict() -> list[str]:
 
     The model is the one with the largest file of figures.
     """
-    first = max((folder_of(SITE, "assets") / "first").glob("*.json"), key=_size)
+    files = (folder_of(SITE, "assets") / "first").glob("*.json")
+    first = max((file for file in files if file.stem in MODELS), key=_size)
     server = LiveServer(SITE)
     server.start()
     try:

@@ -13,7 +13,7 @@ from templates.pages.index import fit
 from templates.pages.models_on_gpus.context import TABLES, row
 from templates.pages.numbers.choices import GPUS
 from templates.pages.numbers.figures import MEMORY
-from templates.pieces.comparisons import as_json
+from templates.pieces.comparisons import SCORES, as_json
 from templates.record import RECORDED
 
 NAMED = {each.name: each for each in RECORDED}
@@ -26,7 +26,7 @@ def recorded(name: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["measured", "peers", "scores"])
+@pytest.mark.parametrize("name", ["measured", "peers"])
 def test_what_was_compared_with_measurements_is_recorded(name: str) -> None:
     one = NAMED[name]
     assert [as_json(one.function(item)) for item in one.items()] == recorded(name)
@@ -46,6 +46,11 @@ def test_the_first_verdicts_have_every_model_and_those_of_every_third_type() -> 
     for models, each in [*zip(first.VERDICTS.items(), found, strict=True)][::3]:
         last = next((one for one in reversed(models) if one not in fit.MODELS), models[-1])
         assert as_json(first.verdicts_of(last)) == each[last], last
+
+
+def test_the_scores_have_every_fourth_step_of_real_cards() -> None:
+    for places, own in zip(SCORES.items(), recorded("scores"), strict=True):
+        assert as_json(SCORES.function(places[::4])) == own[::4], places
 
 
 @pytest.mark.parametrize("name", ["answers", "tutorial"])
