@@ -1,8 +1,10 @@
-"""Record all results of the pages that take long: `python -m templates.record`.
+"""Record the results of the pages that take long: `python -m templates.record [NAME ...]`.
 
-They are committed, in templates/recorded; a test says when that is due.
+They are committed, in templates/recorded; a test says when that is due. A name is that of a file
+there; without one, all are recorded.
 """
 
+import sys
 from typing import Any
 
 from templates.pages.accuracy.peers import PEER_SCORES
@@ -30,5 +32,9 @@ RECORDED: tuple[Recorded[Any, Any], ...] = (
 
 
 if __name__ == "__main__":
+    named = {one.name: one for one in RECORDED}
+    chosen = sys.argv[1:] or [*named]
+    if unknown := [name for name in chosen if name not in named]:
+        sys.exit(f"templates.record: {unknown[0]}: must be one of {', '.join(named)}.")
     compute([each for each in COMPARISONS.values() if not each.path.is_file()])
-    compute(RECORDED)
+    compute([named[name] for name in chosen])
