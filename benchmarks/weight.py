@@ -1,7 +1,8 @@
-"""Requests and bytes of every page's first visit, with the service worker running.
+"""Requests and bytes of every page's first visit: the page's own, and what is kept for offline.
 
-Requests are counted where they arrive, at the server, and until the service worker has kept the
-page, which it fetches again. Bytes are those of the files compressed by gzip, as every host can.
+Requests are counted where they arrive, at the server. The service worker's script is asked for once
+the page rests; what comes after it is kept for a visit without a network. Bytes are those of the
+files compressed by gzip, as every host can.
 """
 
 import gzip
@@ -18,7 +19,7 @@ from benchmarks.figures import Figure, Table
 from calculator.catalog import MODELS
 from tests.browser.visits import Visit
 from tests.browser.written_run import LiveServer
-from tools.versions import folder_of
+from tools.versions import WORKER, folder_of
 from tools.website import SITE
 
 MOST_REQUESTS = 20
@@ -37,17 +38,25 @@ def run(quick: bool) -> Table:
     with fresh_visit() as visit:
         for start in range(0, len(paths), AT_ONCE):
             asked |= _visits(visit.browser, paths[start : start + AT_ONCE])
-    most = max(len(found) for found in asked.values())
+    first = {path: _before_worker(found) for path, found in asked.items()}
+    most = max(len(found) for found in first.values())
     figures = [Figure("requests of the page that makes the most", most, "", MOST_REQUESTS)]
-    size = compressed_size(asked[CALCULATOR])
+    size = compressed_size(first[CALCULATOR])
     figures.append(Figure("calculator's page: gzip", size, "bytes", MOST_CALCULATOR_BYTES))
     size = compressed_size(_asked_before_verdict())
     title = "calculator's page, before any model's default verdict: gzip"
     figures.append(Figure(title, size, "bytes", MOST_BYTES_BEFORE_VERDICT))
-    for path, found in asked.items():
-        figures.append(Figure(f"{path or 'home'}: requests", len(found), ""))
-        figures.append(Figure(f"{path or 'home'}: gzip", compressed_size(found), "bytes"))
+    for path, found in first.items():
+        kept = asked[path][len(found) :]
+        for title, paths in ((path or "home", found), (f"{path or 'home'}, to keep", kept)):
+            figures.append(Figure(f"{title}: requests", len(paths), ""))
+            figures.append(Figure(f"{title}: gzip", compressed_size(paths), "bytes"))
     return Table("First visits, with the service worker", figures)
+
+
+def _before_worker(asked: list[str]) -> list[str]:
+    """Addresses asked for before the service worker, which comes once the page rests."""
+    return asked[: asked.index(f"/{WORKER}")]
 
 
 def addresses(site: Path) -> list[str]:
