@@ -73,9 +73,8 @@ def _build(to_publish: bool) -> None:
     address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
-    title = "Rendering the pages and compiling Python for the browser"
     with only_one(), ThreadPoolExecutor(2) as beside:
-        with step(title):
+        with step("Rendering the pages and compiling Python for the browser"):
             python = beside.submit(make_browser_python, node, node_modules)
             as_it_is = [*runtime_files(node_modules), node_modules / PLOTLY] if to_publish else []
             ahead = beside.submit(fill_cache, filter(is_compressible, as_it_is), node)
