@@ -70,3 +70,17 @@ def test_only_one_process_builds_at_a_time(workshop: Path) -> None:
         assert "waiting" in second.stdout.readline()
     output, _ = second.communicate(timeout=60)
     assert output == "inside\n"
+
+
+def test_a_build_that_installs_on_its_way_does_not_wait_for_itself(workshop: Path) -> None:
+    program = (
+        "from pathlib import Path; from tools import files\n"
+        f"files.WORKSHOP = Path({str(workshop)!r})\n"
+        "for _ in range(2):\n"
+        "    with files.only_one(), files.only_one(): print('inside')\n"
+    )
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert answer.stdout == "inside\ninside\n"

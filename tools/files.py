@@ -10,6 +10,7 @@ from pathlib import Path
 from tools.console import ROOT, say
 
 WORKSHOP = ROOT / ".build"
+_held: set[Path] = set()  # by this process, which does not wait for itself
 
 
 def fresh(folder: Path) -> Path:
@@ -61,11 +62,19 @@ def only_one() -> Iterator[None]:
     except ImportError:  # Windows has no fcntl; there two builds at once are left to the user.
         yield
         return
+    path = WORKSHOP / "lock"
+    if path in _held:
+        yield
+        return
     WORKSHOP.mkdir(exist_ok=True)
-    with (WORKSHOP / "lock").open("w") as lock:
+    with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             say("  Another build.py is at work in this folder; waiting for it ...")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        _held.add(path)
+        try:
+            yield
+        finally:
+            _held.remove(path)
