@@ -75,6 +75,7 @@ def _build(to_publish: bool) -> None:
     node_modules = install_node_packages(node)
     with only_one(), ThreadPoolExecutor(2) as beside:
         with step("Rendering the pages and compiling Python for the browser"):
+            # On the core that rendering leaves idle: Python, and what goes into the site as it is.
             python = beside.submit(make_browser_python, node, node_modules)
             as_it_is = [*runtime_files(node_modules), node_modules / PLOTLY] if to_publish else []
             ahead = beside.submit(fill_cache, filter(is_compressible, as_it_is), node)

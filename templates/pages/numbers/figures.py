@@ -24,6 +24,7 @@ PLACES: Final = (
     *("peak", "plan", "parts", "layer", "curve", "phases"),
     *("changes", "savings", "overhead"),
 )
+
 Figures = dict[str, str]
 
 
