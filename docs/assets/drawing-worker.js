@@ -41,18 +41,12 @@ const pause = () => new Promise((resolve) => {
   setTimeout(resolve);
 });
 
-/**
- * @param {Delivery} delivery
- * @param {Transferable[]} [moved]
- */
+/** @type {(delivery: Delivery, moved?: Transferable[]) => void} */
 function tell(delivery, moved = []) {
   postMessage(delivery, { transfer: moved });
 }
 
-/**
- * @param {string} address
- * @param {string} sha256
- */
+/** @type {(address: string, sha256: string) => Promise<Painter>} */
 async function load(address, sha256) {
   const response = await fetch(address).catch(() => {
     throw new Error("the server does not respond");

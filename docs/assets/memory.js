@@ -18,9 +18,7 @@ let maker;
 
 /**
  * Keep Python's memory, as soon as Python and the page have nothing else to do.
- *
- * @param {(name: string) => Worker} makeWorker
- * @param {() => boolean} isBusy
+ * @type {(makeWorker: (name: string) => Worker, isBusy: () => boolean) => void}
  */
 export function keepMemory(makeWorker, isBusy) {
   if (timer !== undefined || maker || isSmall()) return;

@@ -3,9 +3,7 @@
 
 /**
  * Call `mount` with each element of that selector, once, also after instant navigation.
- *
- * @param {string} selector
- * @param {(root: HTMLElement) => void} mount
+ * @type {(selector: string, mount: (root: HTMLElement) => void) => void}
  */
 export function mountEach(selector, mount) {
   const mountNew = () => {

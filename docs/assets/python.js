@@ -41,10 +41,7 @@ const watchers = new Set();
 /**
  * Ask Python. An older request of the same method that still waits is dropped: its `deliver` is
  * never called.
- *
- * @param {string} method
- * @param {object} params
- * @param {(answer: Answer) => void} deliver
+ * @type {(method: string, params: object, deliver: (answer: Answer) => void) => void}
  */
 export function ask(method, params, deliver) {
   waiting.delete(method);
@@ -68,8 +65,7 @@ export function retry() {
 /**
  * Calls `watcher` at each stage, "broken" with its failure; at once with the present one. Returns
  * the function that ends it.
- *
- * @param {Watcher} watcher
+ * @type {(watcher: Watcher) => () => boolean}
  */
 export function watch(watcher) {
   watchers.add(watcher);
@@ -112,11 +108,7 @@ function heard(event) {
   lose({ type: "StartError", field: null, message });
 }
 
-/**
- * Let a request of a method that still waits go; it is not wanted any more.
- *
- * @param {string} method
- */
+/** Let a request of a method that still waits go; it is not wanted any more. @type {(method: string) => void} */
 export function drop(method) {
   waiting.delete(method);
 }
@@ -130,10 +122,7 @@ function stopWorker() {
   inFlight = undefined;
 }
 
-/**
- * @param {number} milliseconds
- * @param {() => void} act
- */
+/** @type {(milliseconds: number, act: () => void) => void} */
 function wait(milliseconds, act) {
   clearTimeout(timer);
   timer = setTimeout(act, milliseconds);
@@ -187,8 +176,7 @@ function progress(next) {
 /**
  * Drops the worker. One that has answered before is restarted; one that could not start is
  * left to the visitor.
- *
- * @param {Failure} failure
+ * @type {(failure: Failure) => void}
  */
 function lose(failure) {
   const worked = isReady();

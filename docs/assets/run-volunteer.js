@@ -43,8 +43,7 @@ async function begin({ address, run, name }) {
 
 /**
  * The first place that no other tab of this browser has: each is a volunteer with a key of its own.
- *
- * @param {string} run
+ * @type {(run: string) => Promise<number>}
  */
 async function takeSlot(run) {
   for (let slot = 0; ; slot += 1) {

@@ -25,9 +25,7 @@ const STORE = `offline ${scope.pathname}`; // other sites may live at other path
 
 /**
  * A file's place in this site; undefined for what is never kept.
- *
- * @param {string} address
- * @returns {{kind: Kind, key: string, path: string} | undefined}
+ * @type {(address: string) => {kind: Kind, key: string, path: string} | undefined}
  */
 function placeOf(address) {
   const { origin, pathname } = new URL(address);
@@ -51,11 +49,7 @@ async function recall(key) {
   }
 }
 
-/**
- * @param {string} key
- * @param {Response} response
- * @param {Cache} [store]
- */
+/** @type {(key: string, response: Response, store?: Cache) => Promise<void>} */
 async function keep(key, response, store) {
   if (removed || response.status !== 200 || response.redirected) return;
   try {
@@ -83,9 +77,7 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
 
 /**
  * What lies in a folder named by its content is the same wherever it comes from.
- *
- * @param {any} event
- * @param {string} key
+ * @type {(event: any, key: string) => Promise<Response>}
  */
 async function keptFirst(event, key) {
   const kept = (await recallCompiled(key)) ?? (await recall(key));
@@ -99,8 +91,7 @@ async function keptFirst(event, key) {
  * WebAssembly from the browser's own cache, if it lies there, which asks no network. Chromium keeps
  * the code that it has compiled with the file that it came from: with that one since the first visit,
  * which no service worker saw; with what is kept here, one visit later.
- *
- * @param {string} key
+ * @type {(key: string) => Promise<Response | undefined>}
  */
 async function recallCompiled(key) {
   if (!key.endsWith(".wasm")) return undefined;
@@ -112,10 +103,7 @@ async function recallCompiled(key) {
   }
 }
 
-/**
- * @param {any} event
- * @param {string} key
- */
+/** @type {(event: any, key: string) => Promise<any>} */
 async function newestFirst(event, key) {
   const coming = fetchNewest(event, key);
   coming.catch(() => {}); // reported below, when it is awaited
@@ -125,10 +113,7 @@ async function newestFirst(event, key) {
   return Promise.race([coming, late]).then((response) => (response.status < 500 ? response : kept), () => kept);
 }
 
-/**
- * @param {any} event
- * @param {string} key
- */
+/** @type {(event: any, key: string) => Promise<any>} */
 async function fetchNewest(event, key) {
   const response = (await event.preloadResponse) ?? (await fetch(event.request));
   event.waitUntil(keep(key, response.clone()));
@@ -137,9 +122,7 @@ async function fetchNewest(event, key) {
 
 /**
  * The answer for a page that was not kept while there was a network.
- *
- * @param {any} event
- * @param {unknown} error
+ * @type {(event: any, error: unknown) => Response}
  */
 function withoutPage({ request }, error) {
   if (request.mode !== "navigate") throw error;
@@ -192,9 +175,7 @@ const savesData = () => /** @type {any} */ (navigator).connection?.saveData;
 
 /**
  * What a page has just loaded lies in the browser's own cache, so this asks no server again.
- *
- * @param {string} key
- * @param {Cache} [store]
+ * @type {(key: string, store?: Cache) => Promise<void>}
  */
 async function fetchAndKeep(key, store) {
   await keep(key, await fetch(key, { cache: "force-cache" }), store);
@@ -260,8 +241,7 @@ async function renew() {
 
 /**
  * The address that a file of an earlier build has in this one, if it is still there.
- *
- * @param {string} path
+ * @type {(path: string) => string[]}
  */
 function inThisBuild(path) {
   const [kind] = path.split("-", 1);
@@ -272,9 +252,7 @@ function inThisBuild(path) {
 /**
  * Addresses of this build's files in a page's text. Scripts that change their names with their
  * content are found here.
- *
- * @param {string} text
- * @param {string} page
+ * @type {(text: string, page: string) => string[]}
  */
 function loadedBy(text, page) {
   const found = [...text.matchAll(/(?:href|src)=["']?([^"'\s>]+)/g)].map(([, address]) => address);

@@ -24,10 +24,7 @@ addEventListener("message", ({ data }) => {
   decoder = new Decoder(lesson.weights);
 });
 
-/**
- * @param {Float32Array} weights
- * @param {number} seed
- */
+/** @type {(weights: Float32Array, seed: number) => void} */
 function draw(weights, seed) {
   const { about } = lesson;
   const transformer = new Transformer({ about, tensor: named(weights) });
@@ -40,8 +37,7 @@ function draw(weights, seed) {
 
 /**
  * The tensors of a flat vector, by the names that a file of weights has them under.
- *
- * @param {Float32Array} weights
+ * @type {(weights: Float32Array) => (name: string) => Float32Array}
  */
 function named(weights) {
   const places = new Map(tensorsOf(lesson.about.model).map(({ name, start, size }) => [`model.${name}`, weights.subarray(start, start + size)]));

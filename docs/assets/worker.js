@@ -63,9 +63,7 @@ function serve(starting) {
 
 /**
  * A request that Python fails at is answered, too: else the page would wait forever.
- *
- * @param {(request: string) => string} handle
- * @param {string} request
+ * @type {(handle: (request: string) => string, request: string) => string}
  */
 function answer(handle, request) {
   try {

@@ -22,10 +22,7 @@ const controlsOf = (form, field) =>
 
 /**
  * What an edit changes in the state.
- *
- * @param {HTMLFormElement} form
- * @param {Control} control
- * @returns {{field: string, set: Record<string, string>, unset: string[]}}
+ * @type {(form: HTMLFormElement, control: Control) => {field: string, set: Record<string, string>, unset: string[]}}
  */
 export function edited(form, control) {
   const { field, value } = edit(form, control);
@@ -40,9 +37,7 @@ export function edited(form, control) {
 
 /**
  * The field and the value of a control that was changed, shown by the field's other control too.
- *
- * @param {HTMLFormElement} form
- * @param {Control} control
+ * @type {(form: HTMLFormElement, control: Control) => {field: string, value: string}}
  */
 export function edit(form, control) {
   const field = fieldOf(control);
@@ -71,10 +66,7 @@ function valueOf(control) {
 
 /**
  * The last choice of the list stands for a card that is not on it.
- *
- * @param {HTMLFormElement} form
- * @param {string} value
- * @returns {{field: string, set: Record<string, string>, unset: string[]}}
+ * @type {(form: HTMLFormElement, value: string) => {field: string, set: Record<string, string>, unset: string[]}}
  */
 function editedGpu(form, value) {
   const memory = /** @type {HTMLInputElement} */ (form.elements.namedItem("gpu_memory"));
@@ -84,10 +76,7 @@ function editedGpu(form, value) {
   return { field: "gpu", set: { gpu_memory: memory.value }, unset: ["gpu"] };
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {boolean} shown
- */
+/** @type {(form: HTMLFormElement, shown: boolean) => void} */
 function showMemoryField(form, shown) {
   const field = form.querySelector('[data-field="gpu_memory"]');
   if (field instanceof HTMLElement) field.hidden = !shown;
@@ -126,11 +115,7 @@ export const fieldsIn = (form, selector) =>
     (element) => element.dataset.field ?? "",
   );
 
-/**
- * The model, the kind of training and the card that are chosen, in words.
- *
- * @param {HTMLFormElement} form
- */
+/** The model, the kind of training and the card that are chosen, in words. @type {(form: HTMLFormElement) => string} */
 export function subjectOf(form) {
   const [config, model, memory] = ["config", "model", "gpu_memory"].map((name) => valueOf(controlsOf(form, name)[0]));
   const [card] = /** @type {HTMLSelectElement} */ (form.elements.namedItem("gpu")).selectedOptions;
@@ -147,9 +132,7 @@ export const cardIn = (form, name) => [.../** @type {HTMLSelectElement} */ (form
 
 /**
  * Show what an address asks for, before Python has judged it.
- *
- * @param {HTMLFormElement} form
- * @param {Record<string, string>} state
+ * @type {(form: HTMLFormElement, state: Record<string, string>) => void}
  */
 export function fillFromAddress(form, state) {
   for (const [field, setting] of Object.entries({ preset: "", ...state })) fillFor(form, field, setting);
@@ -159,9 +142,7 @@ export function fillFromAddress(form, state) {
 
 /**
  * Show the plan that Python settled on; the control being typed in is left alone.
- *
- * @param {HTMLFormElement} form
- * @param {any} value
+ * @type {(form: HTMLFormElement, value: any) => void}
  */
 export function fillForm(form, value) {
   const chosen = new URLSearchParams(value.query);
@@ -184,19 +165,13 @@ export function fillForm(form, value) {
 
 /**
  * Show a field's value in its controls; the one being typed in is left alone.
- *
- * @param {HTMLFormElement} form
- * @param {string} field
- * @param {unknown} setting
+ * @type {(form: HTMLFormElement, field: string, setting: unknown) => void}
  */
 export function fillFor(form, field, setting) {
   for (const control of controlsOf(form, field)) fillControl(control, setting);
 }
 
-/**
- * @param {Control} control
- * @param {unknown} setting
- */
+/** @type {(control: Control, setting: unknown) => void} */
 function fillControl(control, setting) {
   if (control instanceof HTMLInputElement && control.type === "checkbox") {
     control.checked = String(setting) === "true";
@@ -285,12 +260,7 @@ export function showError(form, { field, message, value, rule }) {
   return `Please correct “${label}”.`;
 }
 
-/**
- * Where a number stands among stops, also between two of them.
- *
- * @param {number[]} stops
- * @param {number} number
- */
+/** Where a number stands among stops, also between two of them. @type {(stops: number[], number: number) => number} */
 function placeOf(stops, number) {
   const after = stops.findIndex((stop) => stop >= number);
   if (after < 0) return stops.length - 1;
@@ -313,9 +283,7 @@ export function showLargest(form, largest) {
 
 /**
  * Mark the model's longest sequence on its slider, and name it below.
- *
- * @param {HTMLFormElement} form
- * @param {number} longest
+ * @type {(form: HTMLFormElement, longest: number) => void}
  */
 export function showLongest(form, longest) {
   const field = /** @type {HTMLElement} */ (form.querySelector("[data-field='sequence_length']"));
@@ -326,10 +294,7 @@ export function showLongest(form, longest) {
 
 /**
  * Put a mark on a slider, unless the number is unknown or beyond it.
- *
- * @param {HTMLInputElement} control
- * @param {"largest" | "longest"} name
- * @param {number | undefined} number
+ * @type {(control: HTMLInputElement, name: "largest" | "longest", number: number | undefined) => void}
  */
 function mark(control, name, number) {
   const stops = stopsOf(control);

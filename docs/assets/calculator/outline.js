@@ -14,9 +14,7 @@ export const endOf = (points, at) => points[at + 1]?.x ?? 1;
 
 /**
  * The outline of a part: along its top from left to right, along what it stands on back.
- *
- * @param {Place[]} points
- * @param {number} part
+ * @type {(points: Place[], part: number) => string}
  */
 export function outline(points, part) {
   const ends = points.map((_, at) => across(endOf(points, at)));
@@ -28,9 +26,7 @@ export function outline(points, part) {
 
 /**
  * A line to each height in turn, and level from there to its end; equal heights are one stair.
- *
- * @param {string[]} heights
- * @param {string[]} ends
+ * @type {(heights: string[], ends: string[]) => string}
  */
 function stairs(heights, ends) {
   return heights.map((height, at) => (height === heights[at + 1] ? "" : `V${height}H${ends[at]}`)).join("");

@@ -23,11 +23,7 @@ export function linear(matrix, bias, vector) {
   return out;
 }
 
-/**
- * @param {Numbers} vector
- * @param {Numbers} weight
- * @param {Numbers} bias
- */
+/** @type {(vector: Numbers, weight: Numbers, bias: Numbers) => Float64Array<ArrayBuffer>} */
 export function layerNorm(vector, weight, bias) {
   let [sum, squares] = [0, 0];
   for (const value of vector) sum += value;
@@ -43,8 +39,7 @@ export const gelu = (value) => (value / 2) * (1 + erf(value / Math.SQRT2));
 /**
  * The error function by a series whose terms are all of one sign, so that nothing cancels: Abramowitz
  * and Stegun, Handbook of Mathematical Functions, 7.1.6.
- *
- * @param {number} x
+ * @type {(x: number) => number}
  */
 export function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x); // the rest is below what a double distinguishes from 1
@@ -59,8 +54,7 @@ export function erf(x) {
 
 /**
  * Positive numbers that sum to 1 and grow with the given ones.
- *
- * @param {Numbers | number[]} values
+ * @type {(values: Numbers | number[]) => Float64Array<ArrayBuffer>}
  */
 export function softmax(values) {
   let highest = -Infinity;

@@ -8,9 +8,7 @@ const GOLDEN = 0x9e3779b9; // 2^32 over the golden ratio: seeds in a row begin f
 
 /**
  * Random numbers from 0 to below 1, for one picture of a seed.
- *
- * @param {number} seed
- * @param {number} picture
+ * @type {(seed: number, picture: number) => () => number}
  */
 export function chances(seed, picture) {
   const next = generator(Uint32Array.from([1, 2, 3, 4], (word) => mixed(mixed(seed + GOLDEN) + Math.imul(4 * picture + word, GOLDEN))));
@@ -44,8 +42,7 @@ const turned = (word, bits) => (word << bits) | (word >>> (32 - bits));
 
 /**
  * Spread a number over all bits, so that neighbors share none (the finish of MurmurHash3).
- *
- * @param {number} word
+ * @type {(word: number) => number}
  */
 function mixed(word) {
   let bits = word >>> 0;

@@ -69,11 +69,7 @@ export class Decoder {
     return convolved(activated(map, this.lastNorm, this.groups), this.last);
   }
 
-  /**
-   * @param {FeatureMap} map
-   * @param {Residual} residual
-   * @returns {FeatureMap}
-   */
+  /** @type {(map: FeatureMap, residual: Residual) => FeatureMap} */
   #residual(map, { norm1, conv1, norm2, conv2, shortcut }) {
     const between = convolved(activated(map, norm1, this.groups), conv1);
     const { values, ...size } = convolved(activated(between, norm2, this.groups), conv2);
@@ -85,8 +81,7 @@ export class Decoder {
 /**
  * A map as a picture's bytes: red, green, blue and opacity of each pixel. They are rounded and
  * clamped as training/pictures/codes.py does, which is the rule of this kind of array.
- *
- * @param {FeatureMap} map
+ * @type {(map: FeatureMap) => Uint8ClampedArray<ArrayBuffer>}
  */
 export function toPixels({ side, values }) {
   const area = side * side;
@@ -97,14 +92,7 @@ export function toPixels({ side, values }) {
   return pixels;
 }
 
-/**
- * Group norm, then SiLU.
- *
- * @param {FeatureMap} map
- * @param {Norm} norm
- * @param {number} groups
- * @returns {FeatureMap}
- */
+/** Group norm, then SiLU. @type {(map: FeatureMap, norm: Norm, groups: number) => FeatureMap} */
 function activated({ side, channels, values }, { weight, bias }, groups) {
   const area = side * side;
   const size = (channels / groups) * area;
@@ -124,12 +112,7 @@ function activated({ side, channels, values }, { weight, bias }, groups) {
   return { side, channels, values: out };
 }
 
-/**
- * Twice as many rows and columns, each value four times.
- *
- * @param {FeatureMap} map
- * @returns {FeatureMap}
- */
+/** Twice as many rows and columns, each value four times. @type {(map: FeatureMap) => FeatureMap} */
 function doubled({ side, channels, values }) {
   const wide = 2 * side;
   const out = new Float64Array(4 * values.length);
@@ -142,10 +125,7 @@ function doubled({ side, channels, values }) {
 
 /**
  * A convolution whose output is as large as its input; outside of it are zeros.
- *
- * @param {FeatureMap} map
- * @param {Convolution} convolution
- * @returns {FeatureMap}
+ * @type {(map: FeatureMap, convolution: Convolution) => FeatureMap}
  */
 function convolved({ side, channels, values }, { weight, bias, size }) {
   const area = side * side;

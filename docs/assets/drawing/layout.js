@@ -8,9 +8,7 @@
 
 /**
  * Row and column of a position in the picture; undefined in the text.
- *
- * @param {ModelShape} shape
- * @param {number} position
+ * @type {(shape: ModelShape, position: number) => {row: number, column: number} | undefined}
  */
 function placeOf({ text_length: text, image_side: side }, position) {
   const code = position - text - 1;
@@ -20,10 +18,7 @@ function placeOf({ text_length: text, image_side: side }, position) {
 /**
  * The positions that one sees, itself included: the text before it, and of the codes before it those
  * that the kind of attention names.
- *
- * @param {ModelShape} shape
- * @param {import("./weights.js").Kind} kind
- * @param {number} position
+ * @type {(shape: ModelShape, kind: import("./weights.js").Kind, position: number) => number[]}
  */
 export function seen(shape, kind, position) {
   const reach = Math.floor(shape.convolution_kernel / 2);
@@ -39,9 +34,7 @@ export function seen(shape, kind, position) {
 
 /**
  * The positions that the two shifted quarters of a token come from; -1 for none.
- *
- * @param {ModelShape} shape
- * @param {number} position
+ * @type {(shape: ModelShape, position: number) => number[]}
  */
 export function shiftSources(shape, position) {
   const place = placeOf(shape, position);

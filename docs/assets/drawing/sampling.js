@@ -8,10 +8,7 @@ import { softmax } from "./arithmetic.js";
 /**
  * The codes that may be drawn, the likeliest first, and their probabilities. Top-k keeps the k
  * likeliest, top-p the fewest whose probabilities together reach p; a temperature of 0 keeps one.
- *
- * @param {Numbers} logits
- * @param {import("./weights.js").Settings} settings
- * @returns {{code: number, probability: number}[]}
+ * @type {(logits: Numbers, settings: import("./weights.js").Settings) => {code: number, probability: number}[]}
  */
 export function truncate(logits, { temperature, top_k: most, top_p: enough }) {
   const order = Array.from(logits, (_, code) => code).sort((a, b) => logits[b] - logits[a]);
@@ -45,8 +42,7 @@ export function choose(codes, chance) {
 
 /**
  * Probabilities that sum to 1.
- *
- * @param {{code: number, probability: number}[]} codes
+ * @type {(codes: {code: number, probability: number}[]) => {code: number, probability: number}[]}
  */
 function scaled(codes) {
   const sum = codes.reduce((before, { probability }) => before + probability, 0);

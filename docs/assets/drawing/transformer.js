@@ -118,11 +118,7 @@ class Sequence {
     this.#position += 1;
   }
 
-  /**
-   * @param {Depth} own
-   * @param {number} depth
-   * @param {Numbers} input
-   */
+  /** @type {(own: Depth, depth: number, input: Numbers) => Float64Array<ArrayBuffer>} */
   #attend({ kind, group, attentionNorm: { weight, bias } }, depth, input) {
     const { shape } = this.model;
     const past = this.past[depth];
@@ -138,11 +134,7 @@ class Sequence {
     return linear(group.output, group.outputBias, mixed);
   }
 
-  /**
-   * @param {Depth} own
-   * @param {number} depth
-   * @param {Numbers} input
-   */
+  /** @type {(own: Depth, depth: number, input: Numbers) => Float64Array<ArrayBuffer>} */
   #feedForward({ group, feedForwardNorm: { weight, bias } }, depth, input) {
     const shifted = this.#shift(this.past[depth].feedForward, layerNorm(input, weight, bias));
     const both = linear(group.expand, group.expandBias, shifted);

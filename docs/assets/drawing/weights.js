@@ -69,11 +69,7 @@ export class Weights {
     return Float32Array.from({ length: count }, (_, index) => widened(this.#data.getUint16(start + 2 * index, true), name));
   }
 
-  /**
-   * The whole numbers of a tensor with a byte for each.
-   *
-   * @param {string} name
-   */
+  /** The whole numbers of a tensor with a byte for each. @type {(name: string) => Uint8Array<ArrayBuffer>} */
   bytes(name) {
     const [start, end] = this.#entries[name].data_offsets;
     return new Uint8Array(this.#data.buffer, this.#data.byteOffset + start, end - start);

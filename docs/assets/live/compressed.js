@@ -55,10 +55,7 @@ async function unpack(bytes) {
   return joined(parts, size);
 }
 
-/**
- * @param {Uint8Array<ArrayBuffer>[]} parts
- * @param {number} size
- */
+/** @type {(parts: Uint8Array<ArrayBuffer>[], size: number) => Uint8Array<ArrayBuffer>} */
 function joined(parts, size) {
   const whole = new Uint8Array(size);
   let end = 0;

@@ -60,11 +60,7 @@ export class LiveDocument {
     return this.#text ? [this.#text] : [];
   }
 
-  /**
-   * Take what an earlier visit has kept.
-   *
-   * @param {Uint8Array<ArrayBuffer>} body
-   */
+  /** Take what an earlier visit has kept. @type {(body: Uint8Array<ArrayBuffer>) => void} */
   restore(body) {
     this.#take(body);
   }
@@ -89,8 +85,7 @@ export class LiveDocument {
 /**
  * `Last-Modified` has whole seconds: a file that was written less than two seconds before it was
  * sent may have been written again since, under the same date.
- *
- * @param {Headers} headers
+ * @type {(headers: Headers) => boolean}
  */
 function isSettled(headers) {
   const [sent, written] = ["Date", "Last-Modified"].map((name) => Date.parse(headers.get(name) ?? ""));

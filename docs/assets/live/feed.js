@@ -136,8 +136,7 @@ class Feed {
 
   /**
    * Take what the last visit has kept, in place of a server that cannot be reached.
-   *
-   * @param {Set<string>} changed
+   * @type {(changed: Set<string>) => Promise<void>}
    */
   async #recall(changed) {
     const since = await storage.recall(Object.values(this.files.all));
@@ -147,11 +146,7 @@ class Feed {
     for (const name of Object.keys(this.files.all)) changed.add(name);
   }
 
-  /**
-   * @param {keyof RunFiles["documents"]} name
-   * @param {Set<string>} changed
-   * @param {boolean} [whole]
-   */
+  /** @type {(name: keyof RunFiles["documents"], changed: Set<string>, whole?: boolean) => Promise<void>} */
   async #read(name, changed, whole = false) {
     const { changed: isNew } = await this.files.documents[name].read({ whole });
     if (isNew) changed.add(name);

@@ -15,12 +15,7 @@ export const RECENT = 20; // steps that count as recent
 /** @param {number[]} values */
 const sum = (values) => cumulative(values).at(-1) ?? 0;
 
-/**
- * The key figures, by the names of the elements that show them.
- *
- * @param {RunData} data
- * @returns {Record<string, string>}
- */
+/** The key figures, by the names of the elements that show them. @type {(data: RunData) => Record<string, string>} */
 export function keyFigures({ progress, card }) {
   const last = progress.length - 1;
   const { figures, step } = progress;
@@ -47,8 +42,7 @@ export function keyFigures({ progress, card }) {
 
 /**
  * The part of the schedule that is done, from 0 to 1, and in words.
- *
- * @param {RunData} data
+ * @type {(data: RunData) => {share: number, words: string}}
  */
 export function done({ progress, card }) {
   const share = card ? Math.min(1, (progress.step.at(-1) ?? 0) / card.schedule.total_steps) : 0;
@@ -86,9 +80,7 @@ export const countedBy = (card) => (card.schedule.round_seconds ? "as the host's
 
 /**
  * The time that a run took, or the time that one in progress still needs; empty if neither is known.
- *
- * @param {RunData} data
- * @param {import("./status.js").Kind} [kind]
+ * @type {(data: RunData, kind?: import("./status.js").Kind) => string}
  */
 export function lengthInWords({ card, progress }, kind) {
   if (card?.finished) return `It took ${duration((Date.parse(card.finished) - Date.parse(card.start)) / 1000)}.`;

@@ -10,11 +10,7 @@ const KEPT = "Date"; // the header that says when a file was kept
 
 /** @typedef {{address: URL, content: BlobPart[], restore: (body: Uint8Array<ArrayBuffer>) => void | Promise<void>}} File */
 
-/**
- * Keep files under their addresses; what they hold is taken at once.
- *
- * @param {File[]} files
- */
+/** Keep files under their addresses; what they hold is taken at once. @type {(files: File[]) => Promise<void>} */
 export async function keep(files) {
   if (!isWanted()) return;
   const contents = files.map(({ address, content }) => /** @type {const} */ ([address.href, content]));

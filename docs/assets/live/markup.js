@@ -17,9 +17,7 @@ export function make(tag, attributes = {}, ...children) {
 
 /**
  * Text into the element that shows it, only where it differs.
- *
- * @param {Element | null} element
- * @param {string} text
+ * @type {(element: Element | null, text: string) => void}
  */
 export function write(element, text) {
   if (element && element.textContent !== text) element.textContent = text;

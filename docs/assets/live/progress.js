@@ -45,8 +45,7 @@ export class Progress {
   /**
    * Take in one line, undefined if it could not be read. A step that is not after the last one
    * replaces those from it on: the run went back to a checkpoint.
-   *
-   * @param {Line | undefined} line
+   * @type {(line: Line | undefined) => void}
    */
   add(line) {
     if (!line) {
@@ -75,10 +74,7 @@ function emptyFigures() {
   return /** @type {any} */ (Object.fromEntries(FIGURES.map((figure) => [figure, []])));
 }
 
-/**
- * @param {string} text
- * @returns {Line | undefined}
- */
+/** @type {(text: string) => Line | undefined} */
 function parse(text) {
   let value;
   try {
@@ -114,9 +110,7 @@ async function parseAll(bytes) {
 
 /**
  * The index of the first value that is at least `bound`, in values that grow.
- *
- * @param {number[]} values
- * @param {number} bound
+ * @type {(values: number[], bound: number) => number}
  */
 export function firstAtLeast(values, bound) {
   let [low, high] = [0, values.length];
@@ -181,8 +175,7 @@ export class ProgressReader {
 
   /**
    * Take what an earlier visit has kept; what is new is asked for next.
-   *
-   * @param {Uint8Array<ArrayBuffer>} bytes
+   * @type {(bytes: Uint8Array<ArrayBuffer>) => Promise<void>}
    */
   async restore(bytes) {
     this.#forget();
@@ -191,8 +184,7 @@ export class ProgressReader {
 
   /**
    * Take the lines of the compressed form. What is wrong with it, the plain file puts right.
-   *
-   * @param {import("./compressed.js").Packed} packed
+   * @type {(packed: import("./compressed.js").Packed) => Promise<boolean>}
    */
   async #takeCompressed(packed) {
     const bytes = await packed.unpack().catch(() => undefined);
@@ -209,9 +201,7 @@ export class ProgressReader {
 
   /**
    * The bytes after the last whole line, or undefined when the file is another one.
-   *
-   * @param {import("./request.js").Reply} reply
-   * @param {number} first
+   * @type {(reply: import("./request.js").Reply, first: number) => Uint8Array<ArrayBuffer> | undefined}
    */
   #newBytes({ status, headers, body }, first) {
     if (status === 416) return undefined;
@@ -226,8 +216,7 @@ export class ProgressReader {
 
   /**
    * Take the whole lines; a half-written one is asked for again next time.
-   *
-   * @param {Uint8Array<ArrayBuffer>} bytes
+   * @type {(bytes: Uint8Array<ArrayBuffer>) => Promise<boolean>}
    */
   async #take(bytes) {
     const end = bytes.lastIndexOf(NEWLINE) + 1;

@@ -44,8 +44,7 @@ export async function request(address, { first, cache = "no-cache" } = {}) {
 
 /**
  * The server's time in milliseconds since 1970 when it answered, as far as it tells.
- *
- * @param {Headers} headers
+ * @type {(headers: Headers) => number | undefined}
  */
 export function serverTime(headers) {
   const date = Date.parse(headers.get("Date") ?? "");

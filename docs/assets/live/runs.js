@@ -21,8 +21,7 @@ export const isName = (name) => NAME.test(name);
 
 /**
  * The runs that this site shows, the one to show first at the top; empty when there are none.
- *
- * @returns {Promise<import("./data.js").Entry[]>}
+ * @type {() => Promise<import("./data.js").Entry[]>}
  */
 export async function listRuns() {
   const index = new LiveDocument(new URL("runs.json", LIVE), isIndex);

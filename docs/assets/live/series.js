@@ -5,8 +5,7 @@ import { firstAtLeast } from "./progress.js";
 
 /**
  * Times that never go back: a step's time is the middle of its volunteers' clocks.
- *
- * @param {number[]} values
+ * @type {(values: number[]) => number[]}
  */
 export function growing(values) {
   let highest = -Infinity;
@@ -33,9 +32,7 @@ export function smooth(values, weight) {
 /**
  * The mean of each value and of those before it, `steps` of them at most. What is not a number is
  * left out.
- *
- * @param {number[]} values
- * @param {number} steps
+ * @type {(values: number[], steps: number) => number[]}
  */
 export function recentMeans(values, steps) {
   return values.map((_, index) => {
@@ -44,11 +41,7 @@ export function recentMeans(values, steps) {
   });
 }
 
-/**
- * Sums from the start; what is not a number counts as nothing.
- *
- * @param {number[]} values
- */
+/** Sums from the start; what is not a number counts as nothing. @type {(values: number[]) => number[]} */
 export function cumulative(values) {
   let sum = 0;
   return values.map((value) => (sum += Number.isFinite(value) ? value : 0));

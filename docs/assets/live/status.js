@@ -53,8 +53,7 @@ export function describe(data, now) {
 
 /**
  * The organizers' sentence about the run, after a space; empty if there is none.
- *
- * @param {import("./data.js").Card} card
+ * @type {(card: import("./data.js").Card) => string}
  */
 function noticeOf({ notice }) {
   return typeof notice === "string" && notice ? ` ${notice[0].toUpperCase()}${notice.slice(1)}.` : "";
@@ -75,8 +74,7 @@ function whoIsThere(peers, newest, now) {
 
 /**
  * Seconds without news after which a run counts as silent.
- *
- * @param {import("./progress.js").Progress} progress
+ * @type {(progress: import("./progress.js").Progress) => number}
  */
 function patience(progress) {
   const times = progress.time.slice(-20);

@@ -11,8 +11,7 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 
 /**
  * The likely cause and what to do, after a space; empty if the loss falls or too little is known.
- *
- * @param {Pick<import("./data.js").RunData, "progress" | "card">} data
+ * @type {(data: Pick<import("./data.js").RunData, "progress" | "card">) => string}
  */
 export function whyStill({ progress, card }) {
   const { time, step, figures } = progress;

@@ -3,11 +3,7 @@
 
 const TURN_MS = 10;
 
-/**
- * The next turn of the event loop.
- *
- * @returns {Promise<void>}
- */
+/** The next turn of the event loop. @type {() => Promise<void>} */
 export function nextTurn() {
   const { scheduler } = /** @type {any} */ (globalThis);
   return scheduler?.yield?.() ?? new Promise((resolve) => { setTimeout(resolve); });

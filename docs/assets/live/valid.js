@@ -16,10 +16,7 @@ const isObject = (/** @type {any} */ value) => typeof value === "object" && valu
 /**
  * The address of a file of the run: inside its folder; nothing that an address can also be, such
  * as a script, another server or a way out of the folder.
- *
- * @param {unknown} path
- * @param {URL} folder
- * @returns {string | undefined}
+ * @type {(path: unknown, folder: URL) => string | undefined}
  */
 export function fileOf(path, folder) {
   if (typeof path !== "string" || !path || !URL.canParse(path, folder.href)) return undefined;
@@ -31,9 +28,7 @@ export function fileOf(path, folder) {
 
 /**
  * The address of a page elsewhere: http(s) as it is written, without a name and password in it.
- *
- * @param {unknown} text
- * @returns {string | undefined}
+ * @type {(text: unknown) => string | undefined}
  */
 export function webPage(text) {
   if (typeof text !== "string" || !/^https?:\/\/[^\\\s]+$/i.test(text) || !URL.canParse(text)) return undefined;

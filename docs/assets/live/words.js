@@ -33,11 +33,7 @@ export function bytes(size) {
   return `${amount.toFixed(digits)}\u00a0${unit[1]}`;
 }
 
-/**
- * A length of time in the largest unit that gives at least 2, or in seconds.
- *
- * @param {number} seconds
- */
+/** A length of time in the largest unit that gives at least 2, or in seconds. @type {(seconds: number) => string} */
 export function ageInWords(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const whole = Math.max(0, Math.round(seconds));
@@ -47,11 +43,7 @@ export function ageInWords(seconds) {
   return `${whole} ${whole === 1 ? "second" : "seconds"}`;
 }
 
-/**
- * A length of time as "1 h 23 min", "4 min 12 s" or "9 s".
- *
- * @param {number} seconds
- */
+/** A length of time as "1 h 23 min", "4 min 12 s" or "9 s". @type {(seconds: number) => string} */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const whole = Math.max(0, Math.round(seconds));

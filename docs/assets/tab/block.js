@@ -62,24 +62,14 @@ export class Block {
     return this.shape.feed_forward_multiplier * this.shape.hidden_size;
   }
 
-  /**
-   * @param {string} name
-   * @param {Numbers} x
-   * @param {import("./layers.js").KeptNorm} kept
-   * @param {Numbers} out
-   */
+  /** @type {(name: string, x: Numbers, kept: import("./layers.js").KeptNorm, out: Numbers) => void} */
   #normalize(name, x, kept, out) {
     const { linear, own, shape, arrays: { normal }, places: { sources } } = this;
     normalize(x, linear.tensor(`${own}.${name}.weight`), linear.tensor(`${own}.${name}.bias`), kept, shape.token_shift ? normal : out);
     if (shape.token_shift) shift(normal, sources, shape.hidden_size, out);
   }
 
-  /**
-   * @param {string} name
-   * @param {Numbers} gradient
-   * @param {import("./layers.js").KeptNorm} kept
-   * @param {Numbers} intoX
-   */
+  /** @type {(name: string, gradient: Numbers, kept: import("./layers.js").KeptNorm, intoX: Numbers) => void} */
   #normalizeBack(name, gradient, kept, intoX) {
     const { linear, own, shape, arrays: { normal }, places: { sources } } = this;
     const given = shape.token_shift ? normal : gradient;

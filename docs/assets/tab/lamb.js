@@ -14,9 +14,7 @@ function normOf(vector) {
 
 /**
  * The share of the peak learning rate at a step, counted from 0: training/run/recipes.py.
- *
- * @param {{warmup_steps: number, total_steps: number}} schedule
- * @param {number} step
+ * @type {(schedule: {warmup_steps: number, total_steps: number}, step: number) => number}
  */
 export function rateFactor({ warmup_steps: warmUp, total_steps: total }, step) {
   if (step < warmUp) return (step + 1) / warmUp;
@@ -39,10 +37,7 @@ export class Lamb {
 
   /**
    * Gradients that are not finite change nothing.
-   *
-   * @param {Numbers} weights
-   * @param {Numbers} gradients
-   * @param {number} rate
+   * @type {(weights: Numbers, gradients: Numbers, rate: number) => void}
    */
   step(weights, gradients, rate) {
     const { betas: [slow, slower], epsilon, weight_decay: decay, max_gradient_norm: longest, max_weight_norm: heaviest } = this.settings;

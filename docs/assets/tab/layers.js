@@ -9,13 +9,7 @@
 
 const NORM_EPSILON = 1e-5; // of torch.nn.LayerNorm
 
-/**
- * @param {Numbers} x
- * @param {Numbers} weight
- * @param {Numbers} bias
- * @param {KeptNorm} kept
- * @param {Numbers} out
- */
+/** @type {(x: Numbers, weight: Numbers, bias: Numbers, kept: KeptNorm, out: Numbers) => void} */
 export function normalize(x, weight, bias, kept, out) {
   const width = weight.length;
   for (let row = 0, start = 0; start < x.length; row += 1, start += width) {

@@ -55,10 +55,7 @@ export class Learner {
     return loss;
   }
 
-  /**
-   * @param {Int32Array} text
-   * @param {ArrayLike<number>} codes
-   */
+  /** @type {(text: Int32Array, codes: ArrayLike<number>) => void} */
   #embed(text, codes) {
     const { first, second } = this.arrays;
     const [words, pictures] = [this.linear.tensor("text_embedding.weight"), this.linear.tensor("image_embedding.weight")];
@@ -69,10 +66,7 @@ export class Learner {
     second.set(first);
   }
 
-  /**
-   * @param {Int32Array} text
-   * @param {ArrayLike<number>} codes
-   */
+  /** @type {(text: Int32Array, codes: ArrayLike<number>) => void} */
   #embedBack(text, codes) {
     const { first, second } = this.arrays;
     const [words, pictures] = [this.linear.gradient("text_embedding.weight"), this.linear.gradient("image_embedding.weight")];
@@ -99,12 +93,7 @@ export class Learner {
     }
   }
 
-  /**
-   * The loss; the streams become their gradients.
-   *
-   * @param {Int32Array} text
-   * @param {ArrayLike<number>} codes
-   */
+  /** The loss; the streams become their gradients. @type {(text: Int32Array, codes: ArrayLike<number>) => number} */
   #finish(text, codes) {
     const { first, second, normal: mean, hidden, finalNorm, heads } = this.arrays;
     const { linear, shape: { hidden_size: width } } = this;
@@ -121,8 +110,7 @@ export class Learner {
 
   /**
    * Calls `copy` with the place of each row of hidden states in its head, and in the sequence.
-   *
-   * @param {(target: Numbers, at: number, from: number) => void} copy
+   * @type {(copy: (target: Numbers, at: number, from: number) => void) => void}
    */
   #exchange(copy) {
     const { text, image } = this.arrays.heads;

@@ -42,13 +42,7 @@ export class Arithmetic {
     return data;
   }
 
-  /**
-   * C += A B; the rows of B and C are not transposed.
-   *
-   * @param {Matrix} c
-   * @param {Matrix} a
-   * @param {Matrix} b
-   */
+  /** C += A B; the rows of B and C are not transposed. @type {(c: Matrix, a: Matrix, b: Matrix) => void} */
   add(c, a, b) {
     const rows = this.panel ? c.rows - (c.rows % TILE_ROWS) : 0;
     const columns = rows ? c.columns - (c.columns % TILE_COLUMNS) : 0;
@@ -57,13 +51,7 @@ export class Arithmetic {
     addPlainly(c, a, b, rows, c.rows, 0);
   }
 
-  /**
-   * @param {Matrix} c
-   * @param {Matrix} a
-   * @param {Matrix} b
-   * @param {number} rows
-   * @param {number} columns
-   */
+  /** @type {(c: Matrix, a: Matrix, b: Matrix, rows: number, columns: number) => void} */
   #addTiles(c, a, b, rows, columns) {
     const add = /** @type {NonNullable<typeof this.panel>} */ (this.panel);
     for (let start = 0; start < a.columns; start += DEEPEST) {
@@ -78,13 +66,7 @@ export class Arithmetic {
 
 /**
  * C += A B for some rows of C, from a column on.
- *
- * @param {Matrix} c
- * @param {Matrix} a
- * @param {Matrix} b
- * @param {number} first
- * @param {number} end
- * @param {number} column
+ * @type {(c: Matrix, a: Matrix, b: Matrix, first: number, end: number, column: number) => void}
  */
 function addPlainly({ data: out, columns, down }, { data: left, columns: depth, down: step, across }, { data: right, down: width }, first, end, column) {
   if (column >= columns) return;

@@ -12,9 +12,7 @@ const DEVIATION = 0.02; // of new matrices: TextToImageConfig.initializer_range
 /**
  * The tensors in the order of PyTorch's `named_parameters`: of each module its own parameters, then
  * those of its parts.
- *
- * @param {ModelShape} shape
- * @returns {Tensor[]}
+ * @type {(shape: ModelShape) => Tensor[]}
  */
 export function tensorsOf(shape) {
   const { hidden_size: width, heads, head_size: size, image_vocabulary_size: codes, feed_forward_multiplier: times } = shape;

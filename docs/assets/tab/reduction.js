@@ -36,10 +36,7 @@ export function aggregate(vectors, weights, aggregation) {
   return aggregation === "mean" ? mean(heard, shares) : clippedAroundMedian(heard, shares);
 }
 
-/**
- * @param {Numbers[]} vectors
- * @param {number[]} weights
- */
+/** @type {(vectors: Numbers[], weights: number[]) => Float32Array<ArrayBuffer>} */
 function mean(vectors, weights) {
   const total = sum(weights);
   const out = new Float32Array(vectors[0].length);
@@ -49,9 +46,7 @@ function mean(vectors, weights) {
 
 /**
  * CenteredClip from the median on; its radius is the median of the distances.
- *
- * @param {Numbers[]} vectors
- * @param {number[]} weights
+ * @type {(vectors: Numbers[], weights: number[]) => Numbers}
  */
 function clippedAroundMedian(vectors, weights) {
   if (vectors.length < 3) return mean(cut(vectors, 1), weights); // neither of two is the majority
@@ -65,12 +60,7 @@ function clippedAroundMedian(vectors, weights) {
   return centeredClip(near.map((index) => vectors[index]), RULE.radius * middle, shares, start);
 }
 
-/**
- * @param {Numbers[]} vectors
- * @param {number} radius
- * @param {number[]} weights
- * @param {Numbers} start
- */
+/** @type {(vectors: Numbers[], radius: number, weights: number[], start: Numbers) => Numbers} */
 function centeredClip(vectors, radius, weights, start) {
   const total = sum(weights);
   let center = start;

@@ -25,10 +25,7 @@ export class AdamW {
 
   /**
    * False where the gradients are not finite; then nothing changes.
-   *
-   * @param {Float32Array} weights
-   * @param {Float32Array} gradients
-   * @param {number} rate
+   * @type {(weights: Float32Array, gradients: Float32Array, rate: number) => boolean}
    */
   step(weights, gradients, rate) {
     const { betas: [slow, slower], weight_decay: decay, max_gradient_norm: longest } = this.settings;

@@ -20,12 +20,7 @@ const opened = () => new Promise((resolve, reject) => {
   request.addEventListener("error", () => reject(request.error));
 });
 
-/**
- * @template T
- * @param {IDBTransactionMode} mode
- * @param {(store: IDBObjectStore) => IDBRequest<T>} ask
- * @returns {Promise<T>}
- */
+/** @type {<T>(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest<T>) => Promise<T>} */
 async function transact(mode, ask) {
   const database = await opened();
   try {

@@ -243,9 +243,7 @@ export class RoundsVolunteer {
 
   /**
    * The host's answer; while there is none, it is asked again and again. Undefined when stopped.
-   *
-   * @template T
-   * @param {() => Promise<T>} ask
+   * @type {<T>(ask: () => Promise<T>) => Promise<T | undefined>}
    */
   async #ask(ask) {
     for (let pause = FIRST_PAUSE_MS; !this.#isStopped; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {

@@ -38,9 +38,7 @@ export class SharedState {
 
   /**
    * The step of a round, its updates in the order of its list.
-   *
-   * @param {Contribution[]} contributions
-   * @param {OuterSettings} settings
+   * @type {(contributions: Contribution[], settings: OuterSettings) => void}
    */
   step(contributions, settings) {
     this.round += 1;
@@ -71,9 +69,7 @@ export async function sha256(content) {
 
 /**
  * The factor of each update in a round's mean, in 32 bits.
- *
- * @param {Contribution[]} contributions
- * @param {OuterSettings} settings
+ * @type {(contributions: Contribution[], settings: OuterSettings) => number[]}
  */
 export function sharesOf(contributions, { heaviest, longest }) {
   const most = heaviest * median(contributions.map(({ samples }) => samples));

@@ -1,8 +1,7 @@
 // @ts-check
 /**
  * The sum without rounding in between, as `math.fsum`: gradients that cancel give zero.
- *
- * @param {number[]} numbers
+ * @type {(numbers: number[]) => number}
  */
 export function exactSum(numbers) {
   /** @type {number[]} Their sum is exact, and none overlaps another. */

@@ -57,8 +57,7 @@ async function find() {
 /**
  * Pyodide with the memory that is kept. It would take an array of all the memory, to copy it once
  * more: so it gets one without contents, and they go straight to where Python has them.
- *
- * @param {Response} kept
+ * @type {(kept: Response) => Promise<any>}
  */
 async function loadWith(kept) {
   const condensed = kept.arrayBuffer().then((buffer) => new Uint8Array(buffer));
@@ -80,18 +79,14 @@ async function loadWith(kept) {
   }
 }
 
-/**
- * @param {Uint8Array<ArrayBuffer>} condensed
- * @param {Response} kept
- */
+/** @type {(condensed: Uint8Array<ArrayBuffer>, kept: Response) => Promise<void>} */
 async function check(condensed, kept) {
   if ((await digestOf(condensed)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
 }
 
 /**
  * What Pyodide notes before the memory's contents, in an array that claims to hold these, too.
- *
- * @param {Uint8Array<ArrayBuffer>} condensed
+ * @type {(condensed: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>}
  */
 function headOf(condensed) {
   const head = new Uint8Array(startOf(condensed));
@@ -101,8 +96,7 @@ function headOf(condensed) {
 
 /**
  * Where the memory's contents begin: Pyodide's second number says it.
- *
- * @param {Uint8Array<ArrayBuffer>} condensed
+ * @type {(condensed: Uint8Array<ArrayBuffer>) => number}
  */
 function startOf(condensed) {
   const numbers = new Uint32Array(2);
@@ -162,10 +156,7 @@ async function refuse() {
   await put("", {}).catch(() => {});
 }
 
-/**
- * @param {BodyInit} content
- * @param {Record<string, string>} headers
- */
+/** @type {(content: BodyInit, headers: Record<string, string>) => Promise<void>} */
 async function put(content, headers) {
   if (!(await caches.has(STORE))) throw new Error("nothing is to be kept"); // the visitor's choice
   await (await caches.open(STORE)).put(ADDRESS, new Response(content, { headers }));

@@ -54,8 +54,7 @@ export function expand(condensed, start, target) {
 
 /**
  * Where the pages that are not empty begin and end, neighbors together.
- *
- * @param {Uint8Array<ArrayBuffer>} memory
+ * @type {(memory: Uint8Array<ArrayBuffer>) => number[]}
  */
 function runsOf(memory) {
   const numbers = new Int32Array(memory.buffer, 0, Math.floor(memory.length / NUMBER_BYTES));

@@ -35,8 +35,7 @@ export async function loadAnyhow() {
 
 /**
  * Pyodide's WebAssembly as Pyodide makes it itself, for what works on it before Python starts.
- *
- * @param {object} settings
+ * @type {(settings: object) => Promise<any>}
  */
 export async function createModule(settings) {
   const { default: create } = await import(`${here}pyodide.asm.mjs`).catch(fail);
@@ -76,8 +75,7 @@ export function open(python) {
 /**
  * Import `calculator` and answer once, so that this need not be done again. Nothing of the page is
  * in the memory then, nor any object of JavaScript's.
- *
- * @param {any} python
+ * @type {(python: any) => void}
  */
 export function warm(python) {
   python.runPython(FIND);
@@ -165,10 +163,7 @@ def prepare(fetch):
 prepare
 `;
 
-/**
- * @param {Error} error
- * @returns {never}
- */
+/** @type {(error: Error) => never} */
 function fail({ message }) {
   throw new LoadError(message);
 }

@@ -16,11 +16,7 @@ const taken = new Response();
 /** @type {Promise<WebAssembly.Module> | undefined} */
 let compiled;
 
-/**
- * Load and compile the WebAssembly that Pyodide will ask for.
- *
- * @param {string} address
- */
+/** Load and compile the WebAssembly that Pyodide will ask for. @type {(address: string) => void} */
 export function compile(address) {
   const { fetch } = globalThis;
   compiled = compileStreaming(fetch(address));

@@ -73,8 +73,7 @@ export function showNoAdvice() {
 
 /**
  * Whether the whole advice for a state is on the page; then it is no longer marked as another's.
- *
- * @param {string} state
+ * @type {(state: string) => boolean}
  */
 export function hasAdvice(state) {
   const place = find("#calculator-advice");
@@ -109,10 +108,7 @@ function showNote(words) {
   note.hidden = !words;
 }
 
-/**
- * @param {Way} way
- * @param {boolean} folded
- */
+/** @type {(way: Way, folded: boolean) => HTMLElement} */
 function rowOf(way, folded) {
   const template = /** @type {HTMLTemplateElement} */ (find(way.query === null ? "#way-words" : "#way-button"));
   const row = /** @type {HTMLElement} */ (/** @type {Element} */ (template.content.firstElementChild).cloneNode(true));

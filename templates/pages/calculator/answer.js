@@ -152,19 +152,12 @@ export function showRefused(reason, way) {
   if (none) for (const note of document.querySelectorAll(WAITING)) note.textContent = NOTHING;
 }
 
-/**
- * Say that the figures are not yet those of the form's present state.
- *
- * @param {boolean} busy
- */
+/** Say that the figures are not yet those of the form's present state. @type {(busy: boolean) => void} */
 export function showBusy(busy) {
   find("#calculator-answer").setAttribute("aria-busy", String(busy));
 }
 
-/**
- * @param {any[]} savings
- * @param {Record<string, string>} figures
- */
+/** @type {(savings: any[], figures: Record<string, string>) => void} */
 function showSavings(savings, figures) {
   const template = /** @type {HTMLTemplateElement} */ (find("#saving-row"));
   const rows = savings.map((/** @type {any} */ saving, /** @type {number} */ index) => {

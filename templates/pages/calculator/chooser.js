@@ -140,9 +140,7 @@ export const isListed = (form, name) => form.querySelector(`[role='option'][data
 
 /**
  * The list's model with the shape of one that it lacks, as `calculator.catalog.names` finds it.
- *
- * @param {string} typed
- * @param {{ variants: string, names: Record<string, string> } | undefined} shapes
+ * @type {(typed: string, shapes: { variants: string, names: Record<string, string> } | undefined) => string}
  */
 export function shapeOf(typed, shapes) {
   const [name = ""] = typed.toLowerCase().replace(/\.gguf$/, "").split("/").slice(-1);

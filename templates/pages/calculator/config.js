@@ -13,9 +13,7 @@ const LONGEST_FRAGMENT = 60_000;
 
 /**
  * Let files reach the textarea; returns what takes one that came another way.
- *
- * @param {HTMLFormElement} form
- * @param {(message: string) => void} refuse
+ * @type {(form: HTMLFormElement, refuse: (message: string) => void) => (file: File | undefined) => Promise<void>}
  */
 export function mountConfig(form, refuse) {
   const text = /** @type {HTMLTextAreaElement} */ (form.querySelector("#config"));
@@ -46,8 +44,7 @@ export const hasConfig = (fragment) => fragment.startsWith(MARK);
 
 /**
  * The fragment that holds a config.json; empty where it would be too long for an address.
- *
- * @param {string} text
+ * @type {(text: string) => Promise<string>}
  */
 export async function pack(text) {
   const packed = await through(new Blob([shorter(text)]).stream(), new CompressionStream("deflate-raw"), Infinity);

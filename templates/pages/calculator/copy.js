@@ -16,12 +16,7 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-/**
- * Say on a button, and to screen readers, what was done.
- *
- * @param {HTMLElement} button
- * @param {string} words
- */
+/** Say on a button, and to screen readers, what was done. @type {(button: HTMLElement, words: string) => void} */
 function say(button, words) {
   const status = button.nextElementSibling;
   for (const element of [button, status]) if (element) element.textContent = words;

@@ -67,12 +67,7 @@ export function mountCurve(place, ask) {
     find(".curve__body").hidden = false;
   }
 
-  /**
-   * @template T
-   * @param {string} selector
-   * @param {T[]} items
-   * @param {(item: T) => HTMLElement} element
-   */
+  /** @type {<T>(selector: string, items: T[], element: (item: T) => HTMLElement) => void} */
   function fill(selector, items, element) {
     find(selector).replaceChildren(...items.map(element));
   }
@@ -177,11 +172,7 @@ export function mountCurve(place, ask) {
     place.setAttribute("aria-busy", "true");
   }
 
-  /**
-   * Draw the curve of a state, once nothing is edited any more.
-   *
-   * @param {string} state
-   */
+  /** Draw the curve of a state, once nothing is edited any more. @type {(state: string) => void} */
   function follow(state) {
     clearTimeout(quiet);
     wanted = state;
@@ -191,11 +182,7 @@ export function mountCurve(place, ask) {
   return { showStale, follow };
 }
 
-/**
- * @param {string} text
- * @param {Record<string, number>} lengths
- * @param {string} [tag]
- */
+/** @type {(text: string, lengths: Record<string, number>, tag?: string) => HTMLElement} */
 function labelled(text, lengths, tag = "span") {
   const element = document.createElement(tag);
   element.textContent = text;

@@ -117,11 +117,7 @@ export function mountFiles(place, ask, follow, readConfig) {
   });
 
   return {
-    /**
-     * Ask again where the card or the model of the form is another one.
-     *
-     * @param {string} now
-     */
+    /** Ask again where the card or the model of the form is another one. @type {(now: string) => void} */
     request(now) {
       if (now === beside) return;
       beside = now;

@@ -59,11 +59,7 @@ export function mountFrontier(place, ask, go) {
       wanted = undefined;
       place.setAttribute("aria-busy", "true");
     },
-    /**
-     * Draw the frontier of a state, once nothing is edited any more.
-     *
-     * @param {string} state
-     */
+    /** Draw the frontier of a state, once nothing is edited any more. @type {(state: string) => void} */
     follow(state) {
       clearTimeout(quiet);
       wanted = state;

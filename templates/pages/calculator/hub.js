@@ -54,9 +54,7 @@ export async function fetchConfig(typed, longest, get = fetch) {
 
 /**
  * Unfold the button that fetches a config.json, for a name that the list lacks.
- *
- * @param {HTMLFormElement} form
- * @param {string} typed
+ * @type {(form: HTMLFormElement, typed: string) => void}
  */
 export function proposeHub(form, typed) {
   if (!hubId(typed).includes("/")) return;
@@ -67,9 +65,7 @@ export function proposeHub(form, typed) {
 
 /**
  * Let the button fetch what the field beside it names.
- *
- * @param {HTMLFormElement} form
- * @param {(message: string) => void} refuse
+ * @type {(form: HTMLFormElement, refuse: (message: string) => void) => void}
  */
 export function mountHub(form, refuse) {
   const name = /** @type {HTMLInputElement} */ (form.querySelector("#config-hub"));

@@ -73,8 +73,7 @@ export function mountMessage(place, ask, follow) {
 
 /**
  * Go to the advice: below the part that stays in sight, where a jump to its heading would hide it.
- *
- * @param {Event} event
+ * @type {(event: Event) => void}
  */
 function showAdvice(event) {
   event.preventDefault();
@@ -86,9 +85,7 @@ function showAdvice(event) {
 
 /**
  * Turn what there is to do into something to press.
- *
- * @param {HTMLElement} row
- * @param {"a" | "button"} tag
+ * @type {(row: HTMLElement, tag: "a" | "button") => HTMLAnchorElement | HTMLButtonElement}
  */
 function become(row, tag) {
   const words = /** @type {HTMLElement} */ (row.querySelector("[data-part='remedy']"));

@@ -49,11 +49,7 @@ export function mountProgram(place, ask) {
     if (wanted !== undefined) follow(wanted);
   });
 
-  /**
-   * Show the program of a state, once nothing is edited any more.
-   *
-   * @param {string} state
-   */
+  /** Show the program of a state, once nothing is edited any more. @type {(state: string) => void} */
   function follow(state) {
     clearTimeout(quiet);
     wanted = state;

@@ -142,9 +142,7 @@ function mount(form) {
 
   /**
    * Ask what would make it fit, until all is found or something is edited.
-   *
-   * @param {number} asked
-   * @param {string} name
+   * @type {(asked: number, name: string) => void}
    */
   function askForAdvice(asked, name) {
     if (asked !== edits) return;
@@ -235,11 +233,7 @@ function mount(form) {
     return hasConfig(location.hash) ? "" : location.hash;
   }
 
-  /**
-   * Put a config.json into the address.
-   *
-   * @param {string} text
-   */
+  /** Put a config.json into the address. @type {(text: string) => Promise<void>} */
   async function share(text) {
     const fragment = await pack(text);
     unshared.hidden = fragment !== "";
@@ -397,8 +391,7 @@ function showPinned(isPinned) {
 
 /**
  * What Python answered when the site was built; undefined where it was not asked.
- *
- * @param {string} path
+ * @type {(path: string) => Promise<any>}
  */
 async function firstFigures(path) {
   try {

@@ -32,9 +32,7 @@ export class Series {
   /**
    * Do something at once, or within a series after its end: what Python answers late waits for a
    * pause, too, since it would make the next answer late.
-   *
-   * @param {string} name
-   * @param {() => void} act
+   * @type {(name: string, act: () => void) => void}
    */
   after(name, act) {
     this.#answered = this.#editedAt;

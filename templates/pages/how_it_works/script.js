@@ -99,9 +99,7 @@ function place(mark, number) {
 
 /**
  * Play once the figure is in sight, unless the reader wants no motion or has touched it.
- *
- * @param {HTMLElement} root
- * @param {() => void} play
+ * @type {(root: HTMLElement, play: () => void) => void}
  */
 function playInSight(root, play) {
   if (!matchMedia("(prefers-reduced-motion: no-preference)").matches) return;

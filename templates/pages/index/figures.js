@@ -15,9 +15,7 @@ export const kindOf = (card) => (card.finished ? "A recorded run" : "A run in pr
 
 /**
  * The key figures, as the live page has them, by the names of the elements that show them.
- *
- * @param {RunData} data
- * @returns {Record<string, string>}
+ * @type {(data: RunData) => Record<string, string>}
  */
 export function figures(data) {
   const { card, progress, peers } = data;

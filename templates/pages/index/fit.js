@@ -54,11 +54,7 @@ export async function mountFit(root) {
 const isChanged = (form) =>
   [...form.querySelectorAll("option")].some((option) => option.selected !== option.defaultSelected);
 
-/**
- * @param {(selector: string) => HTMLElement} find
- * @param {Table} table
- * @param {FormData} chosen
- */
+/** @type {(find: (selector: string) => HTMLElement, table: Table, chosen: FormData) => void} */
 function showState(find, table, chosen) {
   const [name, gpu, place] = ["model", "gpu", "batch_size"].map((field) => String(chosen.get(field)));
   const batch = Number(place);
@@ -92,12 +88,7 @@ const bytesOf = (need) => /** @type {number[]} */ (need.slice(0, 6));
 
 /**
  * Show a way in its row, and return its verdict's place.
- *
- * @param {HTMLLIElement} row
- * @param {Way} way
- * @param {number} card
- * @param {string[]} verdicts
- * @param {string} query
+ * @type {(row: HTMLLIElement, way: Way, card: number, verdicts: string[], query: string) => number}
  */
 function showRow(row, way, card, verdicts, query) {
   row.hidden = !way;

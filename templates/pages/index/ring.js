@@ -25,9 +25,7 @@ const NAME_LENGTH = 16;
 
 /**
  * Places in the ring, in order of arrival, for those with the most contributions.
- *
- * @param {Contributor[]} peers
- * @returns {Disc[]}
+ * @type {(peers: Contributor[]) => Disc[]}
  */
 export function discs(peers) {
   const byOrder = (/** @type {Contributor} */ a, /** @type {Contributor} */ b) =>
@@ -55,8 +53,7 @@ const compare = (a, b) => Number(a > b) - Number(a < b);
 
 /**
  * What changes with the volunteers: the lines between them, their discs, and the figure in words.
- *
- * @param {Contributor[]} peers
+ * @type {(peers: Contributor[]) => {chords: Mark[], volunteers: Mark[], words: string}}
  */
 export function ring(peers) {
   const placed = discs(peers);

@@ -28,10 +28,7 @@ export function showRun(data, now) {
   showPictures(place, data);
 }
 
-/**
- * @param {HTMLElement} place
- * @param {import("#assets/live/data.js").RunData} data
- */
+/** @type {(place: HTMLElement, data: import("#assets/live/data.js").RunData) => void} */
 function showPictures(place, { samples, folder }) {
   const list = place.querySelector("[data-run-pictures]");
   const newest = samples.checkpoints.at(-1);

@@ -42,12 +42,7 @@ export class Swarm {
     this.play = /** @type {HTMLButtonElement} */ (find("[data-swarm-play]"));
   }
 
-  /**
-   * Show a run that is on, as it is now.
-   *
-   * @param {RunData} data
-   * @param {{moves: boolean}} options
-   */
+  /** Show a run that is on, as it is now. @type {(data: RunData, options: {moves: boolean}) => void} */
   show(data, { moves }) {
     this.line.hidden = true;
     this.words.source.textContent = "";

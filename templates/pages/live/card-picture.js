@@ -59,10 +59,7 @@ export function inWords({ title, state, figures, curve, part }) {
   return `${title}. ${state}. ${figures.map(([label, value]) => `${label}: ${value}.`).join(" ")}${fall}${part ? ` ${part.words}.` : ""}`;
 }
 
-/**
- * @param {Person} person
- * @param {Person[]} people
- */
+/** @type {(person: Person, people: Person[]) => {words: string, above: number, own: number}} */
 function partOf(person, people) {
   const above = people.slice(0, person.rank - 1).reduce((sum, { share }) => sum + (share || 0), 0);
   const words = `${person.name || person.id} computed ${percent(person.share)} of the sequences: rank ${count(person.rank)} of ${count(people.length)}`;
@@ -77,10 +74,7 @@ function curveOf({ step, figures }) {
   return thin(steps, losses, range, COLUMNS).map((index) => /** @type {[number, number]} */ ([steps[index], losses[index]]));
 }
 
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {Card} card
- */
+/** @type {(canvas: HTMLCanvasElement, card: Card) => void} */
 export function paint(canvas, card) {
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const brush = new Brush(pen);
@@ -125,10 +119,7 @@ function paintCurve({ pen, colour, text }, curve, ground) {
   text(decimal(losses[losses.length - 1], 2), WIDTH - MARGIN, up(losses[losses.length - 1]) - 16, { size: 21, colour: "muted", align: "right" });
 }
 
-/**
- * @param {Brush} brush
- * @param {{words: string, above: number, own: number}} part
- */
+/** @type {(brush: Brush, part: {words: string, above: number, own: number}) => void} */
 function paintPart({ pen, colour, text }, { words, above, own }) {
   const wide = WIDTH - 2 * MARGIN;
   pen.fillStyle = colour("line");

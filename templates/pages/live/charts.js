@@ -87,10 +87,7 @@ export class Charts {
     return this.view.events ? this.events.map(({ kind, time, end }) => ({ kind, from: place(time), to: place(end) })) : [];
   }
 
-  /**
-   * @param {import("#assets/live/progress.js").Progress} progress
-   * @param {number[]} places
-   */
+  /** @type {(progress: import("#assets/live/progress.js").Progress, places: number[]) => number[] | undefined} */
   #markedPlaces(progress, places) {
     if (!this.marked || this.view.across === "time") return this.marked;
     return this.marked.map((time) => places[Math.min(firstAtLeast(progress.time, time), places.length - 1)]);

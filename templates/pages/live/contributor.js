@@ -55,10 +55,7 @@ export class ContributorPage {
     return { person, between };
   }
 
-  /**
-   * @param {import("#assets/live/data.js").RunData} data
-   * @param {Person} person
-   */
+  /** @type {(data: import("#assets/live/data.js").RunData, person: Person) => void} */
   #showFigures({ progress, peers, card }, person) {
     const state = stateInWords(person.state, Boolean(card?.finished));
     const rows = [
@@ -85,10 +82,7 @@ export class ContributorPage {
 
 /**
  * What became of the loss while somebody was there.
- *
- * @param {import("#assets/live/progress.js").Progress} progress
- * @param {Person} person
- * @param {[number, number]} between
+ * @type {(progress: import("#assets/live/progress.js").Progress, person: Person, between: [number, number]) => string}
  */
 function whatHappened({ step, time, figures }, { name, id }, [from, to]) {
   const seen = `First seen on ${momentInWords(from)}, last seen on ${momentInWords(to)}; key ${id}.`;

@@ -56,10 +56,7 @@ export class DrawingBox {
     this.#worker = this.#loaded = undefined;
   }
 
-  /**
-   * @param {string} run
-   * @param {string[]} prompts
-   */
+  /** @type {(run: string, prompts: string[]) => void} */
   #reset(run, prompts) {
     this.stop();
     this.#run = run;
@@ -143,10 +140,7 @@ export class DrawingBox {
 
 /**
  * The model of a checkpoint, if it is one that a page can load.
- *
- * @param {import("#assets/live/data.js").Checkpoint} checkpoint
- * @param {URL} folder
- * @returns {Model | undefined}
+ * @type {(checkpoint: import("#assets/live/data.js").Checkpoint, folder: URL) => Model | undefined}
  */
 function modelOf({ step, drawing, drawing_sha256: sha256, drawing_bytes: size }, folder) {
   const address = fileOf(drawing, folder);

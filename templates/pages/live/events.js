@@ -24,12 +24,7 @@ const STYLES = {
   stalled: { colour: "doubt", dash: "solid", height: 1 },
 };
 
-/**
- * All events, oldest first.
- *
- * @param {import("#assets/live/data.js").RunData} data
- * @returns {Event[]}
- */
+/** All events, oldest first. @type {(data: import("#assets/live/data.js").RunData) => Event[]} */
 export function eventsOf({ progress, peers, checkpoints }) {
   const at = (/** @type {Kind} */ kind, /** @type {number} */ time, /** @type {string} */ words, end = time) => ({ kind, time, end, words });
   const people = ranked(peers).slice(0, MOST_PEOPLE);
@@ -45,8 +40,7 @@ export function eventsOf({ progress, peers, checkpoints }) {
 
 /**
  * The gaps between steps after which the page would have called the run silent.
- *
- * @param {import("#assets/live/progress.js").Progress} progress
+ * @type {(progress: import("#assets/live/progress.js").Progress) => number[][]}
  */
 function stalls(progress) {
   const times = growing(progress.time);
@@ -73,9 +67,7 @@ export function shapesOf(events, colour) {
 
 /**
  * The list of events, the newest ones if there are many, and the key to what the charts mark.
- *
- * @param {HTMLElement} root
- * @param {Event[]} events
+ * @type {(root: HTMLElement, events: Event[]) => void}
  */
 export function listEvents(root, events) {
   for (const kind of Object.keys(STYLES)) {

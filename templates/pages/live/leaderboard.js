@@ -154,10 +154,7 @@ export class Leaderboard {
     return this.#rowHeight || 32;
   }
 
-  /**
-   * @param {Person} person
-   * @param {number} index
-   */
+  /** @type {(person: Person, index: number) => HTMLTableRowElement} */
   #rowOf(person, index) {
     let row = this.#rows.get(person.id);
     if (!row) {
@@ -169,10 +166,7 @@ export class Leaderboard {
     return row;
   }
 
-  /**
-   * @param {HTMLTableRowElement} row
-   * @param {Person} person
-   */
+  /** @type {(row: HTMLTableRowElement, person: Person) => void} */
   #fill(row, person) {
     const { name, state, badge: color, ...words } = rowOf(person, this.#context.finished);
     for (const [column, text] of Object.entries(words)) {

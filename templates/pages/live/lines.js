@@ -150,9 +150,7 @@ export function speed(scene) {
 /**
  * Samples over seconds, both smoothed: two steps that were noted within a moment do not count as
  * endless speed.
- *
- * @param {import("#assets/live/progress.js").Progress} progress
- * @param {number} weight
+ * @type {(progress: import("#assets/live/progress.js").Progress, weight: number) => number[]}
  */
 function rates(progress, weight) {
   const times = growing(progress.time);
@@ -163,9 +161,7 @@ function rates(progress, weight) {
 
 /**
  * Means over recent steps: volunteers exchange more in some steps than in others, in turns.
- *
- * @param {Scene} scene
- * @returns {Drawing}
+ * @type {(scene: Scene) => Drawing}
  */
 export function traffic(scene) {
   const { progress, view, colour } = scene;
@@ -201,10 +197,7 @@ function byteTicks(most) {
 /** @param {number} size */
 const tickSize = (size) => bytes(size).replace(/\.0+(?=\D)|(\.\d*?)0+(?=\D)/, "$1");
 
-/**
- * @param {number[]} values
- * @param {number} share
- */
+/** @type {(values: number[], share: number) => number} */
 function quantile(values, share) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;

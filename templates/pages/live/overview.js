@@ -27,12 +27,7 @@ export class Overview {
     for (const [name, text] of Object.entries(texts)) write(this.#find(name), text);
   }
 
-  /**
-   * All figures.
-   *
-   * @param {RunData} data
-   * @param {number} now
-   */
+  /** All figures. @type {(data: RunData, now: number) => void} */
   show(data, now) {
     this.#showFigures(data);
     this.#showCard(data);
@@ -41,9 +36,7 @@ export class Overview {
 
   /**
    * Updates what changes with time: the run's state and the age of its data.
-   *
-   * @param {RunData} data
-   * @param {number} now
+   * @type {(data: RunData, now: number) => void}
    */
   tick(data, now) {
     if (!data.loaded && !data.outage) return;
@@ -57,11 +50,7 @@ export class Overview {
     this.#showProblems(data);
   }
 
-  /**
-   * Announces only what is worth interrupting a screen reader's user.
-   *
-   * @param {string} sentence
-   */
+  /** Announces only what is worth interrupting a screen reader's user. @type {(sentence: string) => void} */
   #announce(sentence) {
     if (sentence === this.#announced) return;
     // The first state is on the page already.
@@ -116,9 +105,7 @@ export class Overview {
 
 /**
  * Links that lead to a web page; other addresses in a run file are ignored.
- *
- * @param {Record<string, string>} links
- * @returns {[string, string][]}
+ * @type {(links: Record<string, string>) => [string, string][]}
  */
 function safeLinks(links) {
   return Object.entries(links ?? {}).flatMap(([label, text]) => {

@@ -9,12 +9,7 @@ import { bytes, count, duration, momentInWords, percent } from "#assets/live/wor
 /** Of each list of contributors, once asked for. @type {WeakMap<Contributor[], Person[]>} */
 const RANKED = new WeakMap();
 
-/**
- * The contributors by what they did, who did most first.
- *
- * @param {Contributor[]} peers
- * @returns {Person[]}
- */
+/** The contributors by what they did, who did most first. @type {(peers: Contributor[]) => Person[]} */
 export function ranked(peers) {
   const known = RANKED.get(peers);
   if (known) return known;

@@ -118,10 +118,7 @@ export class Pictures {
     }
   }
 
-  /**
-   * @param {string[]} prompts
-   * @param {Samples["checkpoints"][number]} checkpoint
-   */
+  /** @type {(prompts: string[], checkpoint: Samples["checkpoints"][number]) => void} */
   #drawRows(prompts, { step, images, texts }) {
     const { heading, lead } = texts.length ? TEXTS : PICTURES;
     write(this.heading, heading);
@@ -144,11 +141,7 @@ export class Pictures {
 
   /**
    * Images are kept where their number allows it, so that nothing jumps while the slider moves.
-   *
-   * @param {HTMLElement} place
-   * @param {string} prompt
-   * @param {number} step
-   * @param {string[]} paths
+   * @type {(place: HTMLElement, prompt: string, step: number, paths: string[]) => void}
    */
   #drawRow(place, prompt, step, paths) {
     for (const other of place.querySelectorAll("noscript, p")) other.remove();
@@ -170,9 +163,7 @@ export class Pictures {
 
 /**
  * The checkpoint that pictures are from.
- *
- * @param {{step: number, time: string}} checkpoint
- * @param {number | null} [loss]
+ * @type {(checkpoint: {step: number, time: string}, loss?: number | null) => string}
  */
 export function whenInWords({ step, time }, loss) {
   const words = typeof loss === "number" ? `, loss ${decimal(loss, 3)}` : "";

@@ -58,8 +58,7 @@ function load() {
 /**
  * Let the library draw an empty chart that nobody sees: what it does once takes half as long as
  * the first chart, and the two are works for themselves.
- *
- * @param {any} library
+ * @type {(library: any) => Promise<any>}
  */
 async function warm(library) {
   await nextTurn();

@@ -3,11 +3,7 @@
 
 import { make } from "#assets/live/markup.js";
 
-/**
- * An empty row of a contributor.
- *
- * @param {{id: string}} person
- */
+/** An empty row of a contributor. @type {(person: {id: string}) => HTMLTableRowElement} */
 export function makeRow(person) {
   const row = document.createElement("tr");
   row.dataset.id = person.id;
@@ -25,10 +21,7 @@ export function spacer() {
   return make("tr", { class: "board__space", "aria-hidden": "true" }, make("td", { colspan: "9" }));
 }
 
-/**
- * @param {Element} space
- * @param {number} height
- */
+/** @type {(space: Element, height: number) => void} */
 export function setHeight(space, height) {
   /** @type {HTMLElement} */ (space.firstElementChild).style.height = `${height}px`;
   /** @type {HTMLElement} */ (space).hidden = height === 0;
@@ -37,9 +30,7 @@ export function setHeight(space, height) {
 /**
  * Make `wanted` the children without moving those that stay: an element that is moved loses the
  * focus.
- *
- * @param {HTMLElement} parent
- * @param {Element[]} wanted
+ * @type {(parent: HTMLElement, wanted: Element[]) => void}
  */
 export function replaceKeeping(parent, wanted) {
   const kept = new Set(wanted);

@@ -126,10 +126,7 @@ class LivePage {
     }
   }
 
-  /**
-   * @param {RunData} data
-   * @param {Set<string>} changed
-   */
+  /** @type {(data: RunData, changed: Set<string>) => void} */
   #round(data, changed) {
     if (!this.root.isConnected) return this.stop();
     if (data.loaded && !data.card && !data.progress.length) return this.#missing(`There is no data for a run named ${data.name}.`);
@@ -164,9 +161,7 @@ class LivePage {
 
   /**
    * The list of contributors, which may be long, in a turn of its own.
-   *
-   * @param {RunData} data
-   * @param {number} now
+   * @type {(data: RunData, now: number) => Promise<void>}
    */
   async #showBoard(data, now) {
     await nextTurn();
@@ -180,10 +175,7 @@ class LivePage {
     if (this.#feed) this.overview.tick(this.#feed.data, this.#feed.now());
   }
 
-  /**
-   * @param {RunData} data
-   * @param {string} [person]
-   */
+  /** @type {(data: RunData, person?: string) => void} */
   #showTitle({ card, name }, person) {
     const run = card?.title || name;
     write(this.find("title"), person ?? (this.#who ? "A contributor" : run));
@@ -238,19 +230,12 @@ class LivePage {
     this.find("note").hidden = true;
   }
 
-  /**
-   * @param {string} run
-   * @param {string} [who]
-   */
+  /** @type {(run: string, who?: string) => string} */
   #addressOf(run, who) {
     return `?${new URLSearchParams(who ? { run, who } : { run })}`;
   }
 
-  /**
-   * Links to runs and contributors change what is shown, not the document.
-   *
-   * @param {MouseEvent} event
-   */
+  /** Links to runs and contributors change what is shown, not the document. @type {(event: MouseEvent) => void} */
   #click(event) {
     const target = /** @type {Element} */ (event.target);
     const copies = /** @type {HTMLButtonElement | null} */ (target.closest("[data-copies]"));

@@ -19,10 +19,7 @@ function mount(table) {
   let by = 0;
   let isRising = true;
 
-  /**
-   * @param {number} column
-   * @param {boolean} rising
-   */
+  /** @type {(column: number, rising: boolean) => void} */
   function sort(column, rising) {
     by = column;
     isRising = rising;

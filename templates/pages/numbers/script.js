@@ -63,8 +63,7 @@ function write(figures) {
 
 /**
  * Change what stands above the reader, and leave the section that is read where it is.
- *
- * @param {() => void} change
+ * @type {(change: () => void) => void}
  */
 function keepPlace(change) {
   const top = (/** @type {Element | undefined} */ one) => one?.getBoundingClientRect().top ?? 0;

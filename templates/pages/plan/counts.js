@@ -66,11 +66,7 @@ export function mountCounts(frame, taken) {
   });
 
   return {
-    /**
-     * Show a value, unless it is there already or someone is typing it.
-     *
-     * @param {string} text
-     */
+    /** Show a value, unless it is there already or someone is typing it. @type {(text: string) => void} */
     show(text) {
       if (text === textOf() || rows.contains(document.activeElement)) return;
       rows.replaceChildren();
@@ -89,11 +85,7 @@ const nameOf = (row) => /** @type {HTMLSelectElement} */ (row.querySelector("sel
 /** @param {Element} row */
 const numberOf = (row) => /** @type {HTMLInputElement} */ (row.querySelector("input"));
 
-/**
- * Say in the controls' names which row they are of.
- *
- * @param {Element} row
- */
+/** Say in the controls' names which row they are of. @type {(row: Element) => void} */
 function describe(row) {
   const title = nameOf(row).selectedOptions[0]?.textContent ?? "";
   numberOf(row).setAttribute("aria-label", `Volunteers with ${title}`);

@@ -9,12 +9,7 @@ const ENDS = 3; // parts of what is compared: the first against the last
 /** @type {Record<Course, string>} */
 const WORDS = { falls: "kept falling", stalls: "stalled", rises: "rose" };
 
-/**
- * What the losses of some exchanges did: their first third against their last.
- *
- * @param {number[]} losses
- * @returns {Course}
- */
+/** What the losses of some exchanges did: their first third against their last. @type {(losses: number[]) => Course} */
 export function courseOf(losses) {
   const third = Math.floor(losses.length / ENDS);
   const [first, last] = [losses.slice(0, third), losses.slice(-third)].map(momentsOf);

@@ -266,12 +266,7 @@ export class Swarm {
 /** @param {Volunteer} volunteer @param {Order} order */
 const tell = ({ worker }, order) => worker.postMessage(order);
 
-/**
- * Give two volunteers a way to each other.
- *
- * @param {Volunteer} one
- * @param {Volunteer} other
- */
+/** Give two volunteers a way to each other. @type {(one: Volunteer, other: Volunteer) => void} */
 function introduce(one, other) {
   const { port1, port2 } = new MessageChannel();
   one.worker.postMessage({ kind: "meet", member: other.number, port: port1 }, [port1]);
