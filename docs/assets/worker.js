@@ -13,11 +13,7 @@ const { name } = /** @type {any} */ (globalThis);
 /** @param {object} message */
 const send = (message) => postMessage(JSON.stringify(message));
 
-/**
- * Report what ends this worker; the page decides whether another one is started.
- *
- * @param {any} error
- */
+/** Report what ends this worker; the page decides whether another one is started. @type {(error: any) => void} */
 const reportEnd = (error) =>
   send({
     id: null,

@@ -12,10 +12,7 @@ const fieldOf = (control) => control.dataset.for ?? control.name;
 
 /**
  * The controls of one option: one, or a slider with its number field.
- *
- * @param {HTMLFormElement} form
- * @param {string} field
- * @returns {Control[]}
+ * @type {(form: HTMLFormElement, field: string) => Control[]}
  */
 const controlsOf = (form, field) =>
   [.../** @type {NodeListOf<Control>} */ (form.querySelectorAll(`[name="${CSS.escape(field)}"], [data-for="${CSS.escape(field)}"]`))];
@@ -46,11 +43,7 @@ export function edit(form, control) {
   return { field, value };
 }
 
-/**
- * A slider whose positions stand for stops that grow by ratios.
- *
- * @param {Control} control
- */
+/** A slider whose positions stand for stops that grow by ratios. @type {(control: Control) => boolean} */
 const isScale = (control) => control.dataset.stops !== undefined;
 
 /** @param {Control} control */
@@ -84,31 +77,19 @@ function showMemoryField(form, shown) {
 
 /**
  * The options that presets set: what was chosen for them goes when another preset is chosen.
- *
- * @param {HTMLFormElement} form
+ * @type {(form: HTMLFormElement) => string[]}
  */
 const setBy = (form) => /** @type {HTMLElement} */ (form.querySelector("[data-sets]")).dataset.sets?.split(" ") ?? [];
 
-/**
- * Whether the form has an option of that name.
- *
- * @param {HTMLFormElement} form
- * @param {string} field
- */
+/** Whether the form has an option of that name. @type {(form: HTMLFormElement, field: string) => boolean} */
 export const hasField = (form, field) => form.querySelector(`[data-field="${CSS.escape(field)}"]`) !== null;
 
-/**
- * The options whose default is the model's own value.
- *
- * @param {HTMLFormElement} form
- */
+/** The options whose default is the model's own value. @type {(form: HTMLFormElement) => string[]} */
 export const modelsOwn = (form) => fieldsIn(form, "[data-models-own]");
 
 /**
  * The fields that a selector finds, or that stand in what it finds.
- *
- * @param {HTMLFormElement} form
- * @param {string} selector
+ * @type {(form: HTMLFormElement, selector: string) => string[]}
  */
 export const fieldsIn = (form, selector) =>
   [.../** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll(`:is(${selector}, ${selector} *)[data-field]`))].map(
@@ -124,10 +105,7 @@ export function subjectOf(form) {
   return `${config ? "config.json" : model}${kind} on ${card?.value ? card.text.replace(/ \(.*/, "") : `${memory} GiB`}`;
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {string} [name]
- */
+/** @type {(form: HTMLFormElement, name?: string) => HTMLOptionElement | undefined} */
 export const cardIn = (form, name) => [.../** @type {HTMLSelectElement} */ (form.elements.namedItem("gpu")).options].find((card) => card.value === name);
 
 /**

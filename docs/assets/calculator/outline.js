@@ -6,10 +6,7 @@
 const WIDTH = 1000;
 const HEIGHT = 1000;
 
-/**
- * @param {Place[]} points
- * @param {number} at
- */
+/** @type {(points: Place[], at: number) => number} */
 export const endOf = (points, at) => points[at + 1]?.x ?? 1;
 
 /**

@@ -34,10 +34,7 @@ export function generator(state) {
   };
 }
 
-/**
- * @param {number} word
- * @param {number} bits
- */
+/** @type {(word: number, bits: number) => number} */
 const turned = (word, bits) => (word << bits) | (word >>> (32 - bits));
 
 /**

@@ -163,11 +163,7 @@ class Sequence {
   }
 }
 
-/**
- * @param {Numbers} stream
- * @param {Numbers} branch
- * @param {Numbers} scale
- */
+/** @type {(stream: Numbers, branch: Numbers, scale: Numbers) => Float64Array<ArrayBuffer>} */
 const scaledSum = (stream, branch, scale) => Float64Array.from(stream, (value, index) => value + branch[index] * scale[index]);
 
 /**

@@ -12,11 +12,7 @@ const NAME = /^[\w-][\w.-]*$/;
 
 const isIndex = (/** @type {any} */ value) => Array.isArray(value?.runs);
 
-/**
- * True for a name that a run can have.
- *
- * @param {string} name
- */
+/** True for a name that a run can have. @type {(name: string) => boolean} */
 export const isName = (name) => NAME.test(name);
 
 /**

@@ -36,11 +36,7 @@ export function webPage(text) {
   return address.username || address.password ? undefined : address.href;
 }
 
-/**
- * A text as one word of a shell's command.
- *
- * @param {string} text
- */
+/** A text as one word of a shell's command. @type {(text: string) => string} */
 export const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** @param {any} points */

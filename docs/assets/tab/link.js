@@ -3,9 +3,7 @@
 
 /**
  * Seconds of a transfer, as calculator/swarm/communication.py counts them: a test compares.
- *
- * @param {number} bytes
- * @param {number} bitsPerSecond
+ * @type {(bytes: number, bitsPerSecond: number) => number}
  */
 export const transferSeconds = (bytes, bitsPerSecond) => (8 * bytes) / bitsPerSecond;
 

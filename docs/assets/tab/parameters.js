@@ -73,9 +73,5 @@ export function newWeights(tensors, scale, chance) {
   return weights;
 }
 
-/**
- * A number of the normal distribution, by Box and Muller's transform.
- *
- * @param {() => number} chance
- */
+/** A number of the normal distribution, by Box and Muller's transform. @type {(chance: () => number) => number} */
 export const normal = (chance) => Math.sqrt(-2 * Math.log(1 - chance())) * Math.cos(2 * Math.PI * chance());

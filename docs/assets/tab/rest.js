@@ -1,10 +1,6 @@
 // @ts-check
 
-/**
- * Let messages in, and wait.
- *
- * @param {number} milliseconds
- */
+/** Let messages in, and wait. @type {(milliseconds: number) => Promise<void>} */
 export const rest = (milliseconds) => new Promise((resolve) => {
   if (milliseconds > 0) setTimeout(resolve, milliseconds);
   else {

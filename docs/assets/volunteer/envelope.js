@@ -44,8 +44,7 @@ export async function open(kind, content) {
 
 /**
  * JSON as Python writes it with sorted keys and no spaces. Numbers below 0.0001 would differ.
- *
- * @param {unknown} value
+ * @type {(value: unknown) => string}
  */
 export const dump = (value) => JSON.stringify(value, (_, part) => (isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part))
   .replaceAll(/[^ -~]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);

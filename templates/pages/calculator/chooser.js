@@ -132,10 +132,7 @@ export function mountChooser(input) {
 /** @param {HTMLElement} option */
 const groupOf = (option) => option.closest("[role='group']")?.querySelector(".chooser__group")?.textContent ?? "";
 
-/**
- * @param {HTMLFormElement} form
- * @param {string} name
- */
+/** @type {(form: HTMLFormElement, name: string) => boolean} */
 export const isListed = (form, name) => form.querySelector(`[role='option'][data-value='${CSS.escape(name)}']`) !== null;
 
 /**

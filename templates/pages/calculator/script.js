@@ -376,10 +376,7 @@ function mount(form) {
   else request();
 }
 
-/**
- * @param {string} query
- * @returns {State}
- */
+/** @type {(query: string) => State} */
 const read = (query) => Object.fromEntries(new URLSearchParams(query));
 
 /** @param {boolean} isPinned */

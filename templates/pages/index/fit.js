@@ -77,10 +77,7 @@ function showState(find, table, chosen) {
   find(".fit__answer").dataset.fit = table.verdicts[Math.min(...verdicts)];
 }
 
-/**
- * @param {NonNullable<Way>} way
- * @param {number} card
- */
+/** @type {(way: NonNullable<Way>, card: number) => Need} */
 const needOf = (way, card) => /** @type {Need} */ (way[2 + Number(way[0][card])]);
 
 /** @param {Need} need */

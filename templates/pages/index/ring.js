@@ -87,12 +87,7 @@ export function drawing(peers, share) {
 /** @param {number} share The dash that draws this part of the ring that frames the picture. */
 export const arc = (share) => `${share.toFixed(4)} 1`;
 
-/**
- * @param {string} name
- * @param {Record<string, string>} attributes
- * @param {...(Mark | string)} inside
- * @returns {Mark}
- */
+/** @type {(name: string, attributes: Record<string, string>, ...inside: (Mark | string)[]) => Mark} */
 const mark = (name, attributes, ...inside) => ({ name, attributes, inside });
 
 /** @param {Disc} a @param {Disc} b The path between them, bent towards the middle. */

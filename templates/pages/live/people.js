@@ -23,8 +23,7 @@ export function ranked(peers) {
 
 /**
  * The bytes that a volunteer sent and received, as it reported them; NaN where nobody noted them.
- *
- * @param {Contributor} peer
+ * @type {(peer: Contributor) => number}
  */
 const exchanged = ({ bytes_sent: sent, bytes_received: received }) => (sent ?? NaN) + (received ?? NaN);
 
@@ -33,9 +32,7 @@ export const hasTraffic = (people) => people.some(({ traffic }) => !Number.isNaN
 
 /**
  * What a volunteer does, in words; nobody trains in a run that is over.
- *
- * @param {string} state
- * @param {boolean} finished
+ * @type {(state: string, finished: boolean) => string}
  */
 export const stateInWords = (state, finished) => (state === "left" ? "left" : finished ? "to the end" : state);
 

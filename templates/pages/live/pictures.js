@@ -170,18 +170,8 @@ export function whenInWords({ step, time }, loss) {
   return `Step ${count(step)}${words}, ${momentInWords(Date.parse(time))}`;
 }
 
-/**
- * @param {number} index
- * @param {number} all
- */
+/** @type {(index: number, all: number) => string} */
 export const placeInWords = (index, all) => `Checkpoint ${index + 1} of ${all}.`;
 
-/**
- * A picture's text alternative.
- *
- * @param {string} prompt
- * @param {number} index
- * @param {number} all
- * @param {number} step
- */
+/** A picture's text alternative. @type {(prompt: string, index: number, all: number, step: number) => string} */
 export const drawingInWords = (prompt, index, all, step) => `${prompt}: drawing ${index + 1} of ${all} at step ${count(step)}`;

@@ -63,10 +63,7 @@ function mount(table) {
   if (mine.value) showMine();
 }
 
-/**
- * @param {HTMLTableRowElement} row
- * @param {number} column
- */
+/** @type {(row: HTMLTableRowElement, column: number) => number} */
 const valueOf = (row, column) => Number(row.cells[column].dataset.value);
 
 function mountIfHere() {
