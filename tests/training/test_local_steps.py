@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from tests.training.processes import RoundsSwarm, wait_for
 from tests.training.sparse import object_server
-from tests.training.sparse.objects import ObjectProcess
+from tests.training.sparse.object_server import ObjectServer
 from training.access.grants import peer_id_of
 from training.model import checkpoint
 from training.model.checkpoint import DRAWING
@@ -39,7 +39,7 @@ class Scenario(RoundsSwarm):
     """The events to play, one after the other, and the observations made meanwhile."""
 
     def __post_init__(self) -> None:
-        self.objects = ObjectProcess(self.folder / "objects")
+        self.objects = ObjectServer(self.folder / "objects")
 
     def play(self) -> None:
         self.objects.start()

@@ -124,67 +124,60 @@ def open_averager(
 
 
 def average(
-    networks: list[Network],
-    prefix: str,
-    bad: torch.Tensor,
-    bad_weight: float = SAMPLES,
-    **options: Any,
-) -> tuple[list[torch.Tensor], list[Round]]:
-    """Let the first peer send `bad`, the others the truth; what the others have afterwards."""
-    gradients = [bad, TRUTH.clone(), TRUTH + 0.1, TRUTH - 0.1]
+    networks: list[Network], prefix: str, sent: list[tuple[torch.Tensor, float, bool]], **guard: Any
+) -> list[tuple[torch.Tensor, Round]]:
+    """Results of an exchange at those who keep to the rules, and their observations.
+
+    Args:
+        sent: by each peer: its gradient, its weight, and whether it keeps to the rules.
+    """
     meeting = Meeting(networks)
     with ExitStack() as stack:
         averagers = []
-        for index, (network, gradient) in enumerate(zip(networks, gradients, strict=True)):
-            guard = {"unguarded": True} if index == 0 else options
-            averagers.append(open_averager(network, gradient, meeting, prefix=prefix, **guard))
+        for network, (gradient, _, keeps) in zip(networks, sent, strict=True):
+            options = guard if keeps else {"unguarded": True}
+            averagers.append(open_averager(network, gradient, meeting, prefix=prefix, **options))
             stack.callback(averagers[-1].shutdown)
-        weights = [bad_weight, None, None, None]
         rounds = [
             averager.step(wait=False, timeout=PATIENCE, weight=weight)
-            for averager, weight in zip(averagers, weights, strict=True)
+            for averager, (_, weight, _) in zip(averagers, sent, strict=True)
         ]
-        for exchange in rounds[1:]:
-            assert len(exchange.result(PATIENCE)) == 4
-        seen = [averager.take_rounds()[-1] for averager in averagers[1:]]
-        return [averager._averaged_tensors[0].clone() for averager in averagers[1:]], seen
+        found = []
+        for averager, exchange, (_, _, keeps) in zip(averagers, rounds, sent, strict=True):
+            if keeps:
+                assert len(exchange.result(PATIENCE)) == 4
+                tensor = averager._averaged_tensors[0].clone()
+                found.append((tensor, averager.take_rounds()[-1]))
+        return found
 
 
-def test_values_that_are_not_finite_are_refused_and_the_others_go_on(
+def test_bad_values_and_weights_are_refused_or_cut_and_the_others_go_on(
     networks: list[Network],
 ) -> None:
     bad = TRUTH.clone()
     bad[5::50] = torch.nan  # in every part
-    results, seen = average(networks, "nan", bad)
-    name = str(networks[0].dht.peer_id)
-    assert [entry.refused for entry in seen] == [{name: "values that are not finite"}] * 3
-    assert [entry.weights[name] for entry in seen] == [None] * 3
-    for result in results:
-        # a quarter was for the bad peer to average: there, everybody keeps its own
+    sent = [
+        (bad, SAMPLES, False),
+        (1000 * TRUTH, 1e9, False),
+        (TRUTH + 2.0, 600.0, True),  # beyond its pace: cut to 64
+        (TRUTH.clone(), SAMPLES, True),
+    ]
+    not_finite, heavy, fast, usual = (str(network.dht.peer_id) for network in networks)
+    refused = {not_finite: "values that are not finite", heavy: "a weight of 1e+09"}
+    expected = TRUTH + 2.0 * 64 / (64 + SAMPLES)
+    for (result, seen), own in zip(average(networks, "bad", sent), (fast, usual), strict=True):
+        assert seen.refused == refused
+        others = {not_finite: None, heavy: None, fast: 64.0, usual: SAMPLES}
+        assert seen.weights == {name: others[name] for name in others.keys() - {own}}
+        # two quarters were for the bad peers to average: there, everybody keeps its own
         assert result.isfinite().all()
-        assert (result - TRUTH).abs().lt(1e-5).sum() >= 3 * SIZE // 4
-
-
-def test_a_claim_of_a_billion_samples_is_refused(networks: list[Network]) -> None:
-    results, seen = average(networks, "heavy", 1000 * TRUTH, bad_weight=1e9)
-    assert {r for entry in seen for r in entry.refused.values()} == {"a weight of 1e+09"}
-    for result in results:
-        assert (result - TRUTH).abs().lt(1e-5).sum() >= 3 * SIZE // 4
-
-
-def test_a_weight_beyond_the_declared_pace_is_cut(networks: list[Network]) -> None:
-    results, seen = average(networks, "cut", TRUTH + 2.0, bad_weight=600.0)
-    name = str(networks[0].dht.peer_id)
-    assert {entry.weights[name] for entry in seen} == {64.0}
-    expected = TRUTH + 2.0 * 64 / (64 + 3 * SAMPLES)
-    for result in results:
-        assert (result - expected).abs().lt(1e-5).sum() >= 3 * SIZE // 4
+        assert (result - expected).abs().lt(1e-5).sum() >= 2 * SIZE // 4
 
 
 def test_centered_clip_bounds_values_times_1000(networks: list[Network]) -> None:
-    rule = Aggregation.CENTERED_CLIP
-    results, _ = average(networks, "clip", 1000 * TRUTH, rule=rule)
-    for result in results:
+    sent = [(1000 * TRUTH, SAMPLES, False)]
+    sent += [(TRUTH + apart, SAMPLES, True) for apart in (0.0, 0.1, -0.1)]
+    for result, _ in average(networks, "clip", sent, rule=Aggregation.CENTERED_CLIP):
         assert (result - TRUTH).abs().lt(0.2).sum() >= 3 * SIZE // 4
 
 

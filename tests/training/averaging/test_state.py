@@ -40,6 +40,3 @@ def test_a_state_that_is_cut_or_not_finite_or_huge_is_not_usable(
 )
 def test_a_state_that_does_not_say_what_it_is_is_not_usable(metadata: dict[str, Any]) -> None:
     assert not is_usable(metadata, filled(0.0), SHAPES)
-
-
-# 1e3 in each of four is a root mean square of 1,000; 1e30 squared does not fit into 32 bits.

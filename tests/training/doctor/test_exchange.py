@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.answering import Answering, on_any_port, served
 from tests.training.doctor.conftest import MakeSetup
-from tests.training.sparse.objects import ObjectProcess
+from tests.training.sparse.object_server import ObjectServer
 from training.doctor import services
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict
@@ -75,7 +75,7 @@ def test_another_host_is_a_problem_and_one_that_is_away_may_come_back(
 
 
 def test_a_store_that_refuses_strangers_answers(look: Look, web: str, tmp_path: Path) -> None:
-    process = ObjectProcess(tmp_path / "objects")
+    process = ObjectServer(tmp_path / "objects")
     process.start()
     (found,) = look(store=process.address)[2:]
     assert found.verdict is Verdict.FINE

@@ -1,18 +1,22 @@
-"""A small object store for tests: `python object_server.py FOLDER [PORT]` prints its address.
+"""A small object store for tests, which can be ended and started again at the same address.
 
 It answers PUT, GET, HEAD and DELETE of /BUCKET/KEY, and checks each signature as the makers of such
-stores describe it, in code of its own: nothing of training/ is imported. What a bucket holds lies
-in FOLDER under the key's last part, for tests to spoil.
+stores describe it, in code of its own. What a bucket holds lies in a folder under the key's last
+part, for tests to spoil.
 """
 
 import hashlib
 import hmac
-import sys
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlparse
+
+from tests.training.answering import Answering, served
+from training.sparse.object_store import ObjectStore
 
 IDENTITY, SECRET, REGION = "AKIATEST", "kept+by/the+owner", "eu-test-1"
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": IDENTITY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
@@ -26,7 +30,7 @@ def hashed(key: bytes, text: str) -> bytes:
     return hmac.digest(key, text.encode(), "sha256")
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Answering):
     folder: Path
 
     def authorize(self) -> None:
@@ -57,22 +61,15 @@ class Handler(BaseHTTPRequestHandler):
         if "host" not in names or not hmac.compare_digest(hashed(key, text).hex(), claimed):
             raise RefusedError(403, "SignatureDoesNotMatch")
 
-    def answer(self) -> None:
+    def respond(self) -> None:
         try:
             self.authorize()
-            body = getattr(self, f"_{self.command.lower()}")(self.file())
-            status = 200
+            self.answer(getattr(self, f"_{self.command.lower()}")(self.file()))
         except RefusedError as refusal:
             status, word = refusal.args
-            body = f"<?xml version='1.0'?><Error><Code>{word}</Code></Error>".encode()
-            self.close_connection = True
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+            self.answer(f"<?xml version='1.0'?><Error><Code>{word}</Code></Error>".encode(), status)
 
-    do_PUT = do_GET = do_HEAD = do_DELETE = answer
+    do_PUT = do_GET = do_HEAD = do_DELETE = respond
 
     def file(self) -> Path:
         return self.folder / self.path.partition("?")[0].rpartition("/")[2]
@@ -93,13 +90,34 @@ class Handler(BaseHTTPRequestHandler):
         path.unlink(missing_ok=True)
         return b""
 
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
 
+@dataclass
+class ObjectServer:
+    """An object store of this process.
 
-if __name__ == "__main__":
-    Handler.folder = Path(sys.argv[1])
-    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    print(f"http://127.0.0.1:{server.server_port}/bucket/our-run", flush=True)
-    server.serve_forever()
+    Attributes:
+        folder: with its files.
+    """
+
+    folder: Path
+    address: str = ""
+    _served: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def start(self) -> None:
+        """Start it, the first time at any port."""
+        self.folder.mkdir(exist_ok=True)
+        handler = type("Handler", (Handler,), {"folder": self.folder})
+        server = ThreadingHTTPServer(("127.0.0.1", urlparse(self.address).port or 0), handler)
+        self.address = f"{self._served.enter_context(served(server))}/bucket/our-run"
+
+    def stop(self) -> None:
+        """End it."""
+        self._served.close()
+
+    def names(self) -> set[str]:
+        """The keys' last parts."""
+        return {path.name for path in self.folder.iterdir()}
+
+    def open(self, **environment: str) -> ObjectStore:
+        """The store with its owner's keys."""
+        return ObjectStore.from_environment(self.address, ENVIRONMENT | environment)

@@ -10,7 +10,7 @@ import pytest
 
 from calculator.errors import InputError
 from tests.training.sparse import object_server
-from tests.training.sparse.objects import ObjectProcess
+from tests.training.sparse.object_server import ObjectServer
 from training.sparse.object_store import ObjectStore
 from training.sparse.presigned import Keys, presign
 from training.sparse.store import StoreError, UnreachableError
@@ -20,15 +20,15 @@ SUM = hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectProcess]:
-    process = ObjectProcess(tmp_path_factory.mktemp("objects"))
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
+    process = ObjectServer(tmp_path_factory.mktemp("objects"))
     process.start()
     yield process
     process.stop()
 
 
 @pytest.fixture
-def store(process: ObjectProcess) -> Iterator[ObjectStore]:
+def store(process: ObjectServer) -> Iterator[ObjectStore]:
     store = process.open()
     yield store
     store.close()
@@ -47,7 +47,7 @@ def test_an_address_is_signed_as_the_published_example_is() -> None:
     )
 
 
-def test_a_file_goes_in_and_out_and_is_removed(process: ObjectProcess, store: ObjectStore) -> None:
+def test_a_file_goes_in_and_out_and_is_removed(process: ObjectServer, store: ObjectStore) -> None:
     assert store.put(CONTENT) == SUM
     assert process.names() == {SUM}
     assert httpx.get(store.address_of(SUM)).content == CONTENT
@@ -57,7 +57,7 @@ def test_a_file_goes_in_and_out_and_is_removed(process: ObjectProcess, store: Ob
     assert process.names() == set()
 
 
-def test_an_address_is_for_one_file_alone(process: ObjectProcess, store: ObjectStore) -> None:
+def test_an_address_is_for_one_file_alone(process: ObjectServer, store: ObjectStore) -> None:
     """A volunteer has the address alone: no key is in it."""
     store.put(CONTENT)
     address = store.address_of(SUM)
@@ -70,7 +70,7 @@ def test_an_address_is_for_one_file_alone(process: ObjectProcess, store: ObjectS
     store.forget(SUM)
 
 
-def test_a_permission_expires(process: ObjectProcess) -> None:
+def test_a_permission_expires(process: ObjectServer) -> None:
     keys = process.open()._keys
     old = ObjectStore(process.address, keys, clock=lambda: time.time() - 901.0)
     with pytest.raises(StoreError, match="AccessDenied"):
@@ -86,7 +86,7 @@ def test_a_permission_expires(process: ObjectProcess) -> None:
         ("AWS_REGION", "SignatureDoesNotMatch"),
     ],
 )
-def test_a_wrong_key_is_refused(process: ObjectProcess, name: str, word: str) -> None:
+def test_a_wrong_key_is_refused(process: ObjectServer, name: str, word: str) -> None:
     with pytest.raises(StoreError, match=word):
         process.open(**{name: "another"}).put(CONTENT)
 

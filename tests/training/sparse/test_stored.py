@@ -9,7 +9,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.processes import wait_for
 from tests.training.sparse.clocks import Clock
-from tests.training.sparse.objects import ObjectProcess
+from tests.training.sparse.object_server import ObjectServer
 from tests.training.sparse.rounds import (
     LAYOUT,
     SETTINGS,
@@ -36,7 +36,7 @@ class Scene:
 
     host: Host
     folder: StoredFolder
-    objects: ObjectProcess
+    objects: ObjectServer
     address: str
     clock: Clock = field(default_factory=Clock)
     said: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, identities: list[str]) -> Iterator[Scene]:
-    objects = ObjectProcess(tmp_path / "objects")
+    objects = ObjectServer(tmp_path / "objects")
     objects.start()
     said: list[str] = []
     folder = StoredFolder(tmp_path / "exchange", objects.open(), said.append)
