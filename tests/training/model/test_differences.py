@@ -23,14 +23,6 @@ def test_each_subject_is_told_once_and_whole() -> None:
         assert all((one.subject, one.then, one.here, one.reason.endswith(".")))
 
 
-def test_what_is_the_same_as_in_2021_is_the_same() -> None:
-    assert here("Initial scale of a layer's branches") == "the same"
-    scales = [CONFIG.initial_scale(number - 1) for number in (1, 18, 19, 24, 25, 64)]
-    assert scales == [0.1, 0.1, 1e-5, 1e-5, 1e-6, 1e-6]
-    assert here("Window of the convolutional layer") == "the same"
-    assert CONFIG.convolution_kernel == 5
-
-
 def test_the_places_of_text_and_picture_are_those_of_the_table() -> None:
     # The angle that turns slowest on each axis is the place there times a known frequency.
     cosine, sine = rotary_table(CONFIG.layout, CONFIG.head_size, torch.device("cpu"))

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -61,15 +61,10 @@ def test_first_weights_are_alike_and_survive_a_checkpoint(kind: str, tmp_path: P
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_one_layer_is_enough_to_warm_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_model, layers = build.make_model, []
-
-    def make(config: PreTrainedConfig) -> PreTrainedModel:
-        layers.append(config.num_hidden_layers)
-        return make_model(config)
-
-    monkeypatch.setattr(build, "make_model", make)
+    make_model = Mock(wraps=build.make_model)
+    monkeypatch.setattr(build, "make_model", make_model)
     build.warm_up(recipe_of(kind), CPU)
-    assert layers == [1]
+    assert [call.args[0].num_hidden_layers for call in make_model.call_args_list] == [1]
 
 
 @pytest.mark.parametrize(

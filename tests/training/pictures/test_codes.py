@@ -20,12 +20,8 @@ def test_shapes_survive_the_codes(shapes_codes: CodeModel) -> None:
     # The command that makes the weights printed 36.1 dB; pictures of another seed, not trained on.
     images = [draw_sample(index, seed=5).image for index in range(32)]
     restored = shapes_codes.decode(shapes_codes.encode(images, 32))
-    error = np.mean(
-        [
-            (np.asarray(one, float) - np.asarray(other, float)) ** 2
-            for one, other in zip(images, restored, strict=True)
-        ]
-    )
+    both = [np.stack(pictures).astype(float) for pictures in (images, restored)]
+    error = np.mean((both[0] - both[1]) ** 2)
     assert 10 * np.log10(255**2 / error) > 30
 
 
