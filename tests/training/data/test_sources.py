@@ -1,12 +1,8 @@
-"""Data on a Hub that goes down and comes back, read by a process of its own."""
+"""Data on a Hub that goes down and comes back."""
 
 import json
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,38 +11,21 @@ from huggingface_hub import constants
 
 from calculator.errors import InputError
 from tests.training.answering import Answering, served
-from tests.training.data.test_reading import GOOD, write
-from tools.console import ROOT
+from tests.training.data.test_reading import GOOD, RECIPE, write
 from training.data import streaming
 from training.rehearsal.command import free_port
-from training.run.recipes import TINY
 
 REVISION = "0" * 40
-PATIENCE = 240.0  # seconds; a test takes as long only where it fails
-READ = """
-import sys
-from training.data import streaming
-from training.run.recipes import TINY
-from dataclasses import replace
-recipe = replace(TINY, data=replace(TINY.data, shuffle_buffer=4))
-say = lambda line: print(line, flush=True)
-stream = streaming.stream(recipe, b"peer", "someone/pictures", 2, say=say)
-for number in range(int(sys.argv[1])):
-    batch = next(stream)
-    print("batch", number, int(batch["image_codes"].sum()), flush=True)
-"""
 
 
 class HubOfData(ThreadingHTTPServer):
-    """A server that speaks the Hub's interface for one data set; `broken` answers with errors."""
+    """Speaks the Hub's interface for one data set; the first `broken` files are errors."""
 
     daemon_threads = True
-    allow_reuse_address = True
 
-    def __init__(self, port: int, files: dict[str, bytes]) -> None:
+    def __init__(self, port: int, files: dict[str, bytes], broken: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.files = files
-        self.broken = 0
+        self.files, self.broken = files, broken
 
 
 class _Handler(Answering):
@@ -78,65 +57,41 @@ class _Handler(Answering):
         return self.answer(files[name], ETag=etag, X_Repo_Commit=REVISION)
 
 
-@contextmanager
-def serve(port: int, files: dict[str, bytes]) -> Iterator[HubOfData]:
-    server = HubOfData(port, files)
-    with served(server):
-        yield server
-
-
-@contextmanager
-def reading(port: int, batches: int, folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    environment = os.environ | {
-        "HF_ENDPOINT": f"http://127.0.0.1:{port}",
-        "HF_HOME": str(folder),
-        "HF_HUB_OFFLINE": "0",
-        "HF_HUB_DISABLE_XET": "1",
-        "TMPDIR": str(folder),
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-c", READ, str(batches)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    watch = threading.Timer(PATIENCE, process.kill)
-    watch.start()
-    try:
-        yield process
-    finally:
-        watch.cancel()
-        process.kill()
-        process.communicate()
-
-
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, bytes]:
-    shards = [write(tmp_path, [GOOD] * 10, number).read_bytes() for number in range(2)]
-    return {"data/train-0.parquet": shards[0], "data/train-1.parquet": b"none", "a.txt": b""}
-
-
-def test_a_host_that_is_down_is_waited_for(tmp_path: Path, files: dict[str, bytes]) -> None:
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port of this machine where the Hub is looked for."""
     port = free_port()
-    (tmp_path / "reader").mkdir()
-    with reading(port, 12, tmp_path / "reader") as process:
-        first = process.stdout.readline()
-        assert "waiting for their host" in first, first
-        with serve(port, files) as server:
-            server.broken = 3
-            lines = [line.strip() for line in process.stdout]
-    batches = [line for line in lines if line.startswith("batch")]
-    assert batches == [f"batch {number} 0" for number in range(12)]
-    assert any("shard data/train-1.parquet is left out" in line for line in lines)
-    assert not list((tmp_path / "reader").glob("shard-*"))  # shards go after they were read
-
-
-def test_a_data_set_without_files_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"http://127.0.0.1:{port}"
+    template = address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    with serve(0, {}) as server:
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-        stream = streaming.stream(TINY, b"peer", "someone/pictures", 2)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return port
+
+
+def test_a_host_that_is_down_is_waited_for(tmp_path: Path, port: int) -> None:
+    shard = write(tmp_path, [GOOD] * 10).read_bytes()
+    files = {"data/train-0.parquet": shard, "data/train-1.parquet": b"none", "a.txt": b""}
+    said: list[str] = []
+    with ExitStack() as stack:
+
+        def say(line: str) -> None:
+            said.append(line)
+            if len(said) == 1:
+                stack.enter_context(served(HubOfData(port, files, broken=3)))
+
+        stream = streaming.stream(RECIPE, b"peer", "someone/pictures", 2, say=say)
+        batches = [next(stream)["image_codes"] for _ in range(10)]  # two epochs
+    assert "waiting for their host" in said[0]
+    assert not any(codes.any() for codes in batches)
+    assert any("shard data/train-1.parquet is left out" in line for line in said)
+    assert not list(tmp_path.glob("shard-*"))  # shards go after they were read
+
+
+def test_a_data_set_without_files_is_refused_at_once(port: int) -> None:
+    with served(HubOfData(port, {})):
+        stream = streaming.stream(RECIPE, b"peer", "someone/pictures", 2)
         with pytest.raises(InputError, match="the data set"):
             next(stream)

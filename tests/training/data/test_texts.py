@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from calculator.errors import InputError
 from training.data import streaming
@@ -29,22 +30,13 @@ def test_a_batch_holds_texts_one_after_the_other_each_with_its_end(folder: Path)
     assert first["input_ids"].shape == (2, 32)
     assert first["input_ids"].equal(first["labels"])
     tokenizer = TextTokenizer("grammar", 40)
-    ids = [*first["input_ids"].flatten().tolist(), *second["input_ids"].flatten().tolist()]
-    texts = [tokenizer.decode(part) for part in _split(ids, tokenizer.end)]
+    ids = torch.cat([first["input_ids"], second["input_ids"]]).flatten()
+    ends = (ids == tokenizer.end).nonzero().flatten() + 1
+    *whole, _cut_off = ids.tensor_split(ends)
+    texts = [tokenizer.decode(part[:-1].tolist()) for part in whole]
     known = pq.read_table(folder / "texts-00000.parquet")["text"].to_pylist()
     assert len(texts) > 3
     assert set(texts) <= set(known)
-
-
-def _split(ids: list[int], end: int) -> list[list[int]]:
-    """Whole texts between ends; the last one is cut off."""
-    parts: list[list[int]] = [[]]
-    for number in ids:
-        if number == end:
-            parts.append([])
-        else:
-            parts[-1].append(number)
-    return parts[:-1]
 
 
 def test_a_stream_goes_on_within_a_text(folder: Path) -> None:
