@@ -1,6 +1,6 @@
 import os
 import shutil
-import stat
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,18 +22,12 @@ def test_a_folder_that_is_not_writable_is_a_problem(make_setup: MakeSetup, tmp_p
     expect(hardware.look_at_folder(setup), Verdict.PROBLEM, fix="--folder")
 
 
-def test_a_folder_in_use_is_told(make_setup: MakeSetup) -> None:
+def test_a_folder_in_use_is_told_and_looking_at_it_does_not_take_it(make_setup: MakeSetup) -> None:
     setup = make_setup()
+    expect(hardware.look_at_folder(setup), Verdict.FINE)
     with alone_in(setup.folder):
         expect(hardware.look_at_folder(setup), Verdict.WARNING, cause="already running")
     expect(hardware.look_at_folder(setup), Verdict.FINE)
-
-
-def test_looking_at_a_folder_does_not_take_it(make_setup: MakeSetup) -> None:
-    setup = make_setup()
-    hardware.look_at_folder(setup)
-    with alone_in(setup.folder):
-        assert hardware.is_in_use(setup.folder)
 
 
 def test_the_disk_must_hold_backups(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,17 +50,11 @@ def test_memory_is_judged_as_join_does(
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
     finding = expect(hardware.look_at_memory(setup), Verdict.FINE)
     assert finding.cause.startswith("a step on 1 sequence at once needs ")
+    for micro_batch, fix in ((0, "choose another value"), (2, "--micro-batch")):
+        other = replace(setup, micro_batch=micro_batch)
+        expect(hardware.look_at_memory(other), Verdict.PROBLEM, fix=fix)
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one - 1)
     expect(hardware.look_at_memory(setup), Verdict.PROBLEM, cause="must be")
-
-
-def test_a_micro_batch_must_fit(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
-    monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
-    setup = make_setup(run={"recipe": "paper"}, micro_batch=2)
-    expect(hardware.look_at_memory(setup), Verdict.PROBLEM, fix="--micro-batch")
-    expect(hardware.look_at_memory(make_setup(micro_batch=0)), Verdict.PROBLEM)
 
 
 def test_ram_holds_the_optimizer(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,18 +69,19 @@ def test_ram_holds_the_optimizer(make_setup: MakeSetup, monkeypatch: pytest.Monk
     assert "1.00 MiB free RAM" in in_main_memory.cause
 
 
-def make_smi(folder: Path, script: str) -> None:
+def make_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver's program that is found, on a machine where PyTorch finds no GPU."""
     program = folder / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
 def test_a_gpu_that_pytorch_was_not_built_for_is_a_problem(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    make_smi(tmp_path, "echo 'Tesla T4, 550.54'")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    make_smi(tmp_path, "echo 'Tesla T4, 550.54'", monkeypatch)
     monkeypatch.setattr(torch.version, "cuda", None)
     finding = expect(hardware.look_at_gpu(make_setup()), Verdict.PROBLEM)
     assert finding.cause.endswith("without CUDA, but there is a GPU: Tesla T4 with driver 550.54")
@@ -130,9 +119,7 @@ def test_a_gpu_is_tried(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) 
 def test_a_machine_without_a_gpu_computes_on_the_processor(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
 ) -> None:
-    make_smi(tmp_path, script)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    make_smi(tmp_path, script, monkeypatch)
     expect(hardware.look_at_gpu(make_setup()), Verdict.FINE)
 
 

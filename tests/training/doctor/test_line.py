@@ -4,18 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.training.doctor.conftest import MakeSetup
+from tests.training.doctor.conftest import MakeSetup, expect
 from training.doctor import line
 from training.doctor.findings import Finding, PointName, Verdict
 from training.doctor.line import is_local
+from training.doctor.setup import Setup
 from training.network.connection import alone_in
 from training.network.reachability import Outcome
 
 NOBODY = "/ip4/127.0.0.1/tcp/9/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
 
 
-def by_point(findings: Iterator[Finding]) -> dict[PointName, Finding]:
-    return {finding.point: finding for finding in findings}
+def look(setup: Setup, point: PointName) -> list[Finding]:
+    """The findings of a visit about one point."""
+    return [finding for finding in line.visit(setup, []) if finding.point is point]
 
 
 @pytest.fixture
@@ -26,49 +28,39 @@ def taken_port() -> Iterator[int]:
         yield int(other.getsockname()[1])
 
 
-def test_a_taken_port_is_a_problem(make_setup: MakeSetup, taken_port: int) -> None:
-    finding = by_point(line.visit(make_setup(port=taken_port), []))[PointName.PORT]
-    assert finding.verdict is Verdict.PROBLEM
-    assert finding.cause == f"port {taken_port} is taken on this machine"
-    assert "--port" in finding.fix
-
-
-def test_a_port_of_the_running_volunteer_only_warns(make_setup: MakeSetup, taken_port: int) -> None:
-    setup = make_setup(port=taken_port)
+def test_a_taken_port_is_a_problem_unless_the_volunteer_may_have_it(
+    make_setup: MakeSetup, taken_port: int
+) -> None:
+    setup, cause = make_setup(port=taken_port), f"port {taken_port} is taken on this machine"
+    expect(look(setup, PointName.PORT), Verdict.PROBLEM, cause, fix="--port")
     with alone_in(setup.folder):
-        finding = by_point(line.visit(setup, []))[PointName.PORT]
-    assert finding.verdict is Verdict.WARNING
-    assert "probably by the volunteer" in finding.cause
+        expect(look(setup, PointName.PORT), Verdict.WARNING, "probably by the volunteer")
 
 
 @pytest.mark.parametrize("fields", [{"port": 99_999}, {"host": "192.0.2.1"}])
 def test_an_unusable_place_is_a_problem(make_setup: MakeSetup, fields: dict[str, object]) -> None:
-    finding = by_point(line.visit(make_setup(**fields), []))[PointName.PORT]
-    assert finding.verdict is Verdict.PROBLEM
-    assert finding.cause.startswith("cannot listen on ")
+    found = look(make_setup(**fields), PointName.PORT)
+    expect(found, Verdict.PROBLEM, "cannot listen on ")
 
 
 def test_a_run_without_entry_points_would_begin_alone(make_setup: MakeSetup) -> None:
-    finding = by_point(line.visit(make_setup(), []))[PointName.ENTRY_POINTS]
-    assert finding.verdict is Verdict.WARNING
-    assert "alone" in finding.cause
+    expect(look(make_setup(), PointName.ENTRY_POINTS), Verdict.WARNING, "alone")
 
 
 def test_behind_a_firewall_neither_port_nor_reachability_is_needed(make_setup: MakeSetup) -> None:
-    findings = by_point(line.visit(make_setup(reachable=False), []))
-    assert findings[PointName.PORT].verdict is Verdict.FINE
-    assert findings[PointName.REACHABILITY].verdict is Verdict.FINE
+    for point in (PointName.PORT, PointName.REACHABILITY):
+        expect(look(make_setup(reachable=False), point), Verdict.FINE)
 
 
 @pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
 @pytest.mark.swarm
 def test_an_entry_point_that_is_down_may_come_back(make_setup: MakeSetup) -> None:
-    findings = by_point(line.visit(make_setup(run={"initial_peers": (NOBODY,)}), []))
-    finding = findings[PointName.ENTRY_POINTS]
-    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
-    assert "nothing listens on that port" in finding.cause
-    assert "only within one machine or network" in finding.fix
-    assert findings[PointName.REACHABILITY].verdict is Verdict.WARNING
+    findings = list(line.visit(make_setup(run={"initial_peers": (NOBODY,)}), []))
+    (reachability,) = (one for one in findings if one.point is PointName.REACHABILITY)
+    assert reachability.verdict is Verdict.WARNING
+    entry_points = [one for one in findings if one.point is PointName.ENTRY_POINTS]
+    cause, fix = "nothing listens on that port", "only within one machine or network"
+    expect(entry_points, Verdict.PROBLEM, cause, fix, passes=True)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import HfApi
+from huggingface_hub import constants
 
 from tests.training.answering import Answering, on_any_port, served
 from tests.training.doctor.conftest import MakeSetup, expect
@@ -22,8 +22,10 @@ class Web(Answering):
     card: Any = CARD
 
     def do_GET(self) -> None:
-        found = self.path == "/live/run.json"
-        self.answer(json.dumps(self.card).encode(), 200 if found else 404)
+        if self.path == "/live/run.json":
+            self.answer(json.dumps(self.card).encode())
+        else:
+            self.answer(b"", 404, X_Error_Code="RepoNotFound")  # as the Hub says it
 
 
 @pytest.fixture
@@ -78,29 +80,17 @@ def test_a_folder_must_hold_shards_the_model_knows(make_setup: MakeSetup, tmp_pa
     expect(services.look_at_data(setup), Verdict.PROBLEM)
 
 
-@pytest.fixture
-def hub(web: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A Hub that knows no repository."""
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setattr(services, "ON_LINE", "wait")
-    monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, web))
-    return web
-
-
-def _set_endpoint(api: HfApi, endpoint: str) -> None:
-    api.endpoint, api.token, api.headers = endpoint, False, None
-    api.library_name = api.library_version = api.user_agent = None
-
-
-def test_a_data_set_that_does_not_exist_is_a_problem(make_setup: MakeSetup, hub: str) -> None:
+def test_a_data_set_that_does_not_exist_is_a_problem_and_a_silent_hub_may_return(
+    make_setup: MakeSetup, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     setup = make_setup(run={"data": "someone/nothing"})
-    expect(services.look_at_data(setup), Verdict.PROBLEM, cause="someone/nothing")
-
-
-def test_a_silent_hub_may_return(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, "http://127.0.0.1:9"))
-    found = services.look_at_data(make_setup(run={"data": "someone/something"}))
-    expect(found, Verdict.PROBLEM, cause="does not respond", passes=True)
+    for hub, cause, passes in (
+        (web, "there is no data set someone/nothing", False),
+        ("http://127.0.0.1:9", "does not respond", True),
+    ):
+        monkeypatch.setattr(constants, "ENDPOINT", hub)
+        expect(services.look_at_data(setup), Verdict.PROBLEM, cause, passes=passes)
 
 
 @pytest.mark.parametrize(
