@@ -19,6 +19,11 @@ BAD = [
     (f"{MPT} --tokens many", "tokens", "must be a number"),
     (f"{MPT} --tokens 1e12 --utilization 0.8 --recomputation full", "utilization", "106.7%"),
     (f"{MPT} --tokens 1e12 --gpus 1.5", "gpus", "whole number"),
+    (f"{MPT} --tokens 1e12 --gpus 0", "gpus", "at least 1"),
+    (f"{MPT} --tokens 1e12 --utilization 1.1", "utilization", "between 0 and 1"),
+    (f"{MPT} --tokens 1e12 --utilization 0", "utilization", "above 0"),
+    (f"{MPT} --tokens 1e12 --hours-per-day 25", "hours_per_day", "at most 24"),
+    (f"{MPT} --tokens 1e12 --watts -1", "watts", "0 or above"),
     (f"{MPT} --tokens 1e12 --gpu t5", "gpu", "must be a card"),
     (f"{MPT} --tokens 1e12 --gpu t4:many", "gpu", "must be a number"),
     ("communicate --parameters 1e8 --peers 0", "peers", "at least 1"),
@@ -32,6 +37,13 @@ def answer(words: str, captured: Captured) -> dict[str, float]:
     out, err = captured.readouterr()
     assert err == ""
     return json.loads(out)
+
+
+def printed(words: str, captured: Captured) -> dict[str, str]:
+    """The text of a command: what stands behind the name of each figure."""
+    assert main(words.split()) == 0
+    lines = captured.readouterr().out.splitlines()
+    return dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)
 
 
 @pytest.mark.parametrize(("words", "field", "rule"), BAD)
@@ -62,20 +74,14 @@ def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> N
 )
 def test_the_text_names_every_figure_of_the_json(words: str, capsys: Captured) -> None:
     figures = answer(words, capsys)
-    assert main(words.split()) == 0
-    printed = [line.partition("  ")[0] for line in capsys.readouterr().out.splitlines()]
-    assert sorted(printed) == sorted(WORDS[key][0] for key in figures)
+    assert sorted(printed(words, capsys)) == sorted(WORDS[key][0] for key in figures)
 
 
 def test_the_text_has_a_unit_beside_each_figure_that_has_one(capsys: Captured) -> None:
     words = "plan gpt2-l --billion-tokens 1 --volunteers 20 --up 50 --down 50 --utilization 30"
-    figures = answer(words, capsys)
-    assert main(words.split()) == 0
-    printed = dict(
-        re.split(r" {2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()
-    )
-    assert (printed["Time of the run"], printed["Time of an exchange"]) == ("22.2 h", "3.7 min")
-    assert (printed["Sent in one exchange"], printed["Money"]) == ("1.39 GB", "no price given")
+    figures, text = answer(words, capsys), printed(words, capsys)
+    assert (text["Time of the run"], text["Time of an exchange"]) == ("22.2 h", "3.7 min")
+    assert (text["Sent in one exchange"], text["Money"]) == ("1.39 GB", "no price given")
     assert figures["days"] == pytest.approx(22.2 / 24, abs=0.05 / 24)
     assert figures["exchange_seconds"] == pytest.approx(3.7 * 60, abs=3)
     assert figures["sent_bytes"] == pytest.approx(1.39e9, abs=5e6)

@@ -1,19 +1,20 @@
 import json
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.__main__ import main
+from calculator.architecture import Architecture
 from calculator.autograd.ledger import ALL_REDUCE
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
-from calculator.planner.change import Change, Cost
+from calculator.planner.change import Cost
 from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM
 from calculator.planner.fit import (
     MOST_CHANGES,
@@ -27,15 +28,11 @@ from calculator.planner.need import Verdict, judged, need_of
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import GiB
+from tests.calculator.planner.test_largest import memories, verdict_of
 from tests.calculator.plans import Case, cases, cases_on_several, examples, options_of
 
 Captured = pytest.CaptureFixture[str]
-memories = st.integers(1, 96).map(lambda size: size * GiB)
 small_memories = st.integers(2, 40).map(lambda quarters: quarters * GiB // 4)
-
-
-def verdict_of(case: Case, memory: int) -> Verdict:
-    return need_of(judged(case.architecture, case.plan)).verdict(memory)
 
 
 def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
@@ -86,6 +83,7 @@ def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int)
     the_cheapest_stand_first(found)
     none_has_more_than_it_needs(found)
     no_more_layers_are_computed_again_than_must_be(case, memory, found)
+    nothing_that_fits_is_left_out(case, memory, found, most=2)
     assert all(one.plan.all_gpus == 1 for one in found)
     assert Cost.LINKS not in {change.cost for one in found for change in one.changes}
     *_, first = proposals_in_steps(*limits, enough=enough)
@@ -97,7 +95,7 @@ def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int)
 def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
     found = proposals(case.architecture, case.plan, memory)
     all_fit(case, memory, found)
-    no_single_change_is_left_out(case, memory, found)
+    nothing_that_fits_is_left_out(case, memory, found, most=1)
     for proposal in found:
         report = estimate(case.architecture, proposal.plan)
         assert proposal.peak == report.gpu.total
@@ -115,54 +113,51 @@ def all_fit(case: Case, memory: int, found: list[Proposal]) -> None:
         assert proposal.saved == before - need.typical
 
 
-def no_single_change_is_left_out(case: Case, memory: int, proposed: list[Proposal]) -> None:
-    found = [one.changes for one in proposed]
+def nothing_that_fits_is_left_out(
+    case: Case, memory: int, proposed: list[Proposal], most: int
+) -> None:
+    """Unless fewer changes are enough, or cheaper ones than one that is slow to estimate."""
+    found = {frozenset(one.changes) for one in proposed}
     known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
-    for change in CHANGES:
-        changed = change.apply(known)
-        if changed is None:
-            continue
-        fits = is_advice(case, changed, memory)
-        if change.is_slow and any(one.cost <= change.cost for one in proposed):
-            continue
-        assert ((change,) in found) == fits
+    for together in range(1, most + 1):
+        for changes in combinations(CHANGES, together):
+            changed = _after(known, changes)
+            if changed is None or any(fewer < set(changes) for fewer in found):
+                continue
+            if not all(one.goes_with(other) for one, other in combinations(changes, 2)):
+                continue
+            (first, *_) = changes  # what is slow goes with nothing
+            if first.is_slow and any(one.cost <= first.cost for one in proposed):
+                continue
+            assert (frozenset(changes) in found) == is_advice(case, changed, memory)
 
 
-def after(plan: Plan, changes: tuple[Change, ...]) -> Plan | None:
-    """The plan after all of the changes; None where one of them changes nothing."""
-    changed: Plan | None = plan
-    for change in changes:
-        changed = change.apply(changed) if changed else None
-    return changed
-
-
-def surely_fits(case: Case, memory: int) -> bool:
+def surely_fits(architecture: Architecture, plan: Plan, memory: int) -> bool:
     try:
-        return verdict_of(case, memory) is Verdict.FITS
+        return verdict_of(Case(architecture, plan), memory) is Verdict.FITS
     except InputError:
         return False
 
 
 def is_advice(case: Case, changed: Plan, memory: int) -> bool:
     """True if the step surely fits after a change that saves a hundredth of what it took."""
-    after = Case(case.architecture, changed)
-    if not surely_fits(after, memory):
+    if not surely_fits(case.architecture, changed, memory):
         return False
-    before = need_of(judged(case.architecture, case.plan)).typical
-    return 100 * (before - need_of(judged(after.architecture, after.plan)).typical) >= before
+    plans = case.plan, changed
+    before, after = (need_of(judged(case.architecture, plan)).typical for plan in plans)
+    return 100 * (before - after) >= before
 
 
 def the_cheapest_stand_first(found: list[Proposal]) -> None:
     """Of as many changes, those that take less time stand first."""
-    ranks = [(len(one.changes), one.cost.rank) for one in found]
-    assert ranks == sorted(ranks)
-    for many in set(ranks):
-        times = [
-            round(100 * one.time)
-            for one, rank in zip(found, ranks, strict=True)
-            if rank == many and one.time is not None
-        ]
-        if many[1] is Cost.EFFICIENCY:  # what saves time is no cheaper than what takes none
+
+    def rank(one: Proposal) -> tuple[int, Cost]:
+        return len(one.changes), one.cost.rank
+
+    assert [*map(rank, found)] == sorted(map(rank, found))
+    for (_, cost), alike in groupby(found, rank):
+        times = [round(100 * one.time) for one in alike if one.time is not None]
+        if cost is Cost.EFFICIENCY:  # what saves time is no cheaper than what takes none
             times = [max(0, time) for time in times]
         assert times == sorted(times)
 
@@ -179,34 +174,15 @@ def no_more_layers_are_computed_again_than_must_be(
     found = {one.changes: one for one in proposed}
     for changes, one in found.items():
         for place, change in enumerate(changes):
+            lesser = {each: each.apply(one.plan) for each in change.lesser}
             enough = [
-                (lesser, changed)
-                for lesser in change.lesser
-                if (changed := lesser.apply(one.plan))
-                and surely_fits(Case(case.architecture, changed), memory)
+                (each, plan)
+                for each, plan in lesser.items()
+                if plan and surely_fits(case.architecture, plan, memory)
             ]
-            least = [lesser for lesser, changed in enough[-1:] if is_advice(case, changed, memory)]
-            proposed = [
-                lesser
-                for lesser in change.lesser
-                if (*changes[:place], lesser, *changes[place + 1 :]) in found
-            ]
-            assert proposed == least
-
-
-@examples(5)
-@given(cases(), memories)
-def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory: int) -> None:
-    found = {frozenset(one.changes) for one in proposals(case.architecture, case.plan, memory)}
-    known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
-    for together in (1, 2):
-        for changes in combinations(CHANGES, together):
-            changed = after(known, changes)
-            if changed is None or any(fewer < set(changes) for fewer in found):
-                continue
-            if not all(one.goes_with(other) for one, other in combinations(changes, 2)):
-                continue
-            assert (frozenset(changes) in found) == is_advice(case, changed, memory)
+            least = [each for each, plan in enough[-1:] if is_advice(case, plan, memory)]
+            before, behind = changes[:place], changes[place + 1 :]
+            assert [each for each in lesser if (*before, each, *behind) in found] == least
 
 
 def test_a_forward_pass_made_twice_takes_at_most_a_third_more_time() -> None:
@@ -225,37 +201,33 @@ def sequences_of(plan: Plan) -> int:
     return plan.batch_size * plan.accumulation * plan.gpus // plan.context_parallel
 
 
-LLAMA = "meta-llama/Llama-3.1-8B"
+LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
+SHARDS = "data_parallel=fsdp precision=mixed"
 
 
 @pytest.mark.parametrize(
     ("model", "options", "words"),
     [
         # 16 bytes for each of 8.03 billion weights: on 8, 15 GiB
-        (LLAMA, "gpus=8 data_parallel=fsdp precision=mixed sequence_length=16384", "context"),
+        (LLAMA, f"gpus=8 {SHARDS} sequence_length=16384", "context parallel"),
         # 46.7 billion weights, 45.1 of them of experts
-        (
-            "mistralai/Mixtral-8x7B-v0.1",
-            "gpus=8 optimizer=sgd precision=half sequence_length=1024",
-            "expert",
-        ),
-        (LLAMA, "gpus=4 precision=half sequence_length=1024", "tensor"),
+        (MIXTRAL, "gpus=8 optimizer=sgd precision=half sequence_length=1024", "expert parallel"),
+        (LLAMA, "gpus=4 precision=half sequence_length=1024", "tensor parallel"),
         ("openai-community/gpt2-large", "gpus=4 sequence_length=512", "ZeRO 1"),
     ],
 )
 def test_gpus_that_are_there_divide_what_is_too_large(model: str, options: str, words: str) -> None:
     architecture, plan = find_model(model), Plan.parse(options_of(options))
-    memory = find_gpu("t4").memory if plan.precision == "amp" else find_gpu("a100-40").memory
+    memory = find_gpu("t4" if plan.precision == "amp" else "a100-40").memory
     assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
-    way = words if words.startswith("ZeRO") else f"{words} parallel"
     every = proposals(architecture, plan, memory, 1)
-    (found,) = [one for one in every if one.words.endswith(f"({way})")]
+    (found,) = [one for one in every if one.words.endswith(f"({words})")]
     assert found.plan.all_gpus == plan.gpus
 
 
 def test_as_few_gpus_as_are_enough_divide_a_sequence() -> None:
-    options = {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 8192}
-    architecture, plan = find_model("meta-llama/Llama-3.1-8B"), Plan.parse(options)
+    options = options_of(f"gpus=8 {SHARDS} sequence_length=8192")
+    architecture, plan = find_model(LLAMA), Plan.parse(options)
     halves = plan.but(context_parallel=2, accumulation=2)
     memory = need_of(judged(architecture, halves)).high
     divided = [
@@ -333,9 +305,8 @@ def test_where_three_changes_are_too_few_there_are_as_many_as_it_takes(
 
 def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
     # 8.03 billion weights of 16 bytes each, in shards on 4 GPUs of 24 GB: 29.9 GiB on each
-    architecture, gpu = find_model("meta-llama/Llama-3.1-8B"), find_gpu("rtx-4090")
-    options = {"gpus": 4, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 1024}
-    plan = Plan.parse(options)
+    architecture, gpu = find_model(LLAMA), find_gpu("rtx-4090")
+    plan = Plan.parse(options_of(f"gpus=4 {SHARDS} sequence_length=1024"))
     first, *_ = proposals(architecture, plan.on(gpu), gpu.memory)
     assert first.changes == (SHARDS_IN_RAM,)
     report = estimate(architecture, first.plan.on(gpu))

@@ -62,19 +62,6 @@ def test_the_2021_run_takes_two_and_a_half_months() -> None:
     assert forecast(preset.model, preset.run).cost.days == pytest.approx(2.5 * 30.4, abs=1)
 
 
-@settings(deadline=None, max_examples=40)
-@given(MODELS, RUNS, st.sampled_from(["up", "down", "volunteers"]), st.integers(2, 50))
-def test_more_bandwidth_is_never_slower_and_more_volunteers_never_compute_slower(
-    model: str, run: Run, field: str, factor: int
-) -> None:
-    before = forecast(model, run)
-    after = forecast(model, replace(run, **{field: getattr(run, field) * factor}))
-    if field == "volunteers":
-        assert after.tokens_per_second > before.tokens_per_second
-    else:
-        assert after.seconds <= before.seconds * (1 + 1e-9)
-
-
 def test_a_mixed_crowd_computes_as_much_as_its_cards_together() -> None:
     # NVIDIA's data sheets: 312 TFLOP/s and 400 W an A100, 65 and 70 a T4, 989.5 and 700 an H100
     run = Run(volunteers=10, more_gpus="a100-80:3,h100:1", gpus_each=2, utilization=30)
@@ -116,8 +103,8 @@ def test_where_the_clock_has_no_answer_the_utilization_is_an_assumption() -> Non
 
 
 @settings(deadline=None, max_examples=40)
-@given(MODELS, RUNS)
-def test_a_forecast_keeps_every_rule(model: str, run: Run) -> None:
+@given(MODELS, RUNS, st.sampled_from(["up", "down", "volunteers"]), st.integers(2, 50))
+def test_a_forecast_keeps_every_rule(model: str, run: Run, field: str, factor: int) -> None:
     found = forecast(model, run)
     shares_and_energy_of_all_kinds_add_up_to_the_run(found)
     assert found.seconds == pytest.approx(found.exchanges * found.rhythm.round_seconds)
@@ -125,6 +112,11 @@ def test_a_forecast_keeps_every_rule(model: str, run: Run) -> None:
     figures = [value for value in found.as_json().values() if not isinstance(value, str)]
     assert all(map(math.isfinite, figures))
     the_last_speed_up_ends_at_the_run_itself(model, run, found)
+    more = forecast(model, replace(run, **{field: getattr(run, field) * factor}))
+    if field == "volunteers":
+        assert more.tokens_per_second > found.tokens_per_second
+    else:
+        assert more.seconds <= found.seconds * (1 + 1e-9)
 
 
 def shares_and_energy_of_all_kinds_add_up_to_the_run(found: Forecast) -> None:
@@ -163,10 +155,8 @@ def test_a_switch_goes_there_and_back() -> None:
         ("gpt2-l", {"hours": 25}, "hours", "at most 24"),
         ("gpt2-l", {"gpu": "other"}, "teraflops", "not on the list"),
         ("gpt2-l", {"more_gpus": "t5:3"}, "more_gpus", "must be one of"),
-        ("gpt2-l", {"more_gpus": "l4:0"}, "more_gpus", "from 1 to 10,000"),
-        ("gpt2-l", {"more_gpus": "l4:"}, "more_gpus", "from 1 to 10,000"),
-        ("gpt2-l", {"more_gpus": "l4:2.5"}, "more_gpus", "from 1 to 10,000"),
-        ("gpt2-l", {"more_gpus": "l4:" + 5000 * "9"}, "more_gpus", "from 1 to 10,000"),
+        *(("gpt2-l", {"more_gpus": f"l4:{count}"}, "more_gpus", "from 1 to 10,000")
+          for count in ("0", "", "2.5", 5000 * "9")),
         ("gpt2-l", {"more_gpus": ","}, "more_gpus", "such as t4:1,p100:2"),
         ("gpt2-l", {"more_gpus": ",".join(30 * ["l4"])}, "more_gpus", "at most 24 names"),
         ("gpt2-l", {"more_gpus": "l4:6000,t4:4000"}, "more_gpus", "10,000 volunteers in all"),

@@ -46,6 +46,14 @@ PyTorch but unallocated."""
 ONE_PROCESS = """Tried to allocate 496.00 MiB. GPU 0 has a total capacty of 14.75 GiB of which \
 235.06 MiB is free. Process 20398 has 14.52 GiB memory in use. Of the allocated memory 14.06 GiB \
 is allocated by PyTorch, and 330.42 MiB is reserved by PyTorch but unallocated."""
+# of PyTorch 2.5 on a Mac: MPSAllocator.mm writes GB for 2^30 bytes
+METAL = """RuntimeError: MPS backend out of memory (MPS allocated: 17.23 GB, other allocations: \
+1.05 GB, max allowed: 18.13 GB). Tried to allocate 500.00 MB on private pool."""
+# c10/xpu/XPUCachingAllocator.cpp of PyTorch 2.6, which does not know what is free
+INTEL = """torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a \
+total capacity of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 \
+MiB is reserved by PyTorch but unallocated. Please use `empty_cache` to release memory."""
+OTHERS = "Process 12 has 3.00 GiB memory in use. Process 7 has 512.00 MiB memory in use. Including"
 
 
 def message(*sizes: float, others: int | None = None) -> Message:
@@ -53,32 +61,30 @@ def message(*sizes: float, others: int | None = None) -> Message:
     return Message(*map(size, sizes), others)
 
 
-# the older text has all that is reserved
+# all that is reserved is in the older text, and what is free is not in Intel's
 OLDER_FREE = size(1.24) - size(781.59, MiB)
+INTEL_FREE = size(15.91) - 14 * GiB - 100 * MiB
+READ = message(22.78, 31.47, 12.73, 9.08, 9.35, others=0)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (PRESENT, message(22.78, 31.47, 12.73, 9.08, 9.35, others=0)),
+        (PRESENT, READ),
+        (PRESENT.replace("CUDA", "HIP"), READ),
+        (PRESENT.replace("Including", OTHERS), replace(READ, others=3 * GiB + 512 * MiB)),
         (MISPRINTED, message(55.57, 12, 9.02, 984.52 / 1024, 463.48 / 1024)),
         (OLDER, replace(message(2.26, 6, 3.03, 781.59 / 1024, 0), unallocated=OLDER_FREE)),
         (OLDEST, message(12.5 / 1024, 10.92, 9.28, 8.57 / 1024, 4.68 / 1024)),
         (IN_BYTES, message(2, 4, 2.8, 0, 0)),
         (ONE_PROCESS, message(496 / 1024, 14.75, 235.06 / 1024, 14.06, 330.42 / 1024, others=0)),
+        (METAL, message(500 / 1024, 18.13, 0, 17.23, 0, others=0)),
+        (INTEL, replace(message(2, 15.91, 0, 14, 100 / 1024), free=INTEL_FREE)),
     ],
 )
 def test_every_text_of_pytorch_is_read(text: str, expected: Message) -> None:
     assert read_message(text) == expected
     assert read_message(f"Traceback ...\n  x = y\n{text}\n\nDuring handling ...") == expected
-
-
-def test_other_processes_are_added_up() -> None:
-    text = PRESENT.replace(
-        "Including",
-        "Process 12 has 3.00 GiB memory in use. Process 7 has 512.00 MiB memory in use. Including",
-    )
-    assert read_message(text).others == 3 * GiB + 512 * MiB
 
 
 @pytest.mark.parametrize(
@@ -122,34 +128,32 @@ def causes(message: Message, plan: Plan, gpu: str = "t4") -> list[Cause]:
 
 FITS = Plan(optimizer_bits=8)  # GPT-2 Large then fits a T4, see test_fit
 PEAK = estimate(find_model("gpt2-l"), FITS).gpu.total
-T4 = size(14.75)
+IN_PIECES = Message(512 * MiB, size(14.75), 100 * MiB, PEAK - GiB, 2 * GiB)
+FULL = message(1.20, 23.64, 1.22, 21.9, 50 / 1024, others=0)
+LARGE = [Cause.SAME_PLAN, Cause.TOO_LARGE]
+TAKEN = [Cause.SAME_PLAN, Cause.OTHER_PROCESS, Cause.TOO_LARGE]
 
 
 @pytest.mark.parametrize(
-    ("said", "plan", "found"),
+    ("said", "plan", "found", "lacking"),
     [
-        (message(0.5, 14.75, 0.1, 14, 0.2), Plan(batch_size=8), [Cause.TOO_LARGE]),
-        (
-            message(0.5, 14.75, 0.1, 5, 0, others=9 * GiB),
-            FITS,
-            [Cause.OTHER_PROCESS, Cause.TOO_LARGE],
-        ),
+        (message(0.5, 14.75, 0.1, 14, 0.2), Plan(batch_size=8), LARGE, {*Cause} - {*LARGE}),
+        (message(0.5, 14.75, 0.1, 5, 0, others=9 * GiB), FITS, TAKEN, {*Cause} - {*TAKEN}),
+        (IN_PIECES, FITS, [Cause.FRAGMENTATION], set()),
+        (replace(IN_PIECES, unallocated=500 * MiB), FITS, [], {Cause.FRAGMENTATION}),
+        (FULL, FITS, [Cause.FULL], {Cause.FREE}),
+        (replace(FULL, free=FULL.asked), FITS, [Cause.FULL], {Cause.FREE}),
+        # some other limit was reached
+        (replace(FULL, free=size(1.4)), FITS, [Cause.FREE], {Cause.FULL}),
+        (replace(FULL, free=12 * GiB), FITS, [Cause.FREE], {Cause.FULL}),
     ],
 )
-def test_a_plan_that_is_too_large_is_called_so_and_who_took_the_memory(
-    said: Message, plan: Plan, found: list[Cause]
+def test_a_message_has_the_causes_that_its_sizes_say_in_their_order(
+    said: Message, plan: Plan, found: list[Cause], lacking: set[Cause]
 ) -> None:
-    assert causes(said, plan) == [Cause.SAME_PLAN, *found]
-
-
-@pytest.mark.parametrize(("unused", "is_in_pieces"), [(2 * GiB, True), (500 * MiB, False)])
-def test_memory_in_pieces_is_fragmentation(unused: int, is_in_pieces: bool) -> None:
-    said = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, unused)
-    assert (Cause.FRAGMENTATION in causes(said, FITS)) is is_in_pieces
-
-
-def test_free_memory_means_a_limit() -> None:
-    assert Cause.FREE in causes(message(0.5, 14.75, 4, 10, 0), FITS)
+    every = causes(said, plan)
+    assert [cause for cause in every if cause in found] == found
+    assert not lacking & {*every}
 
 
 @pytest.mark.parametrize("gpus", [1, 8])
@@ -185,55 +189,19 @@ def test_the_page_gets_rows_findings_and_a_way_to_the_messages_gpu() -> None:
     assert all(one["query"] is None for one in others)
 
 
-# of PyTorch 2.5 on a Mac: MPSAllocator.mm writes GB for 2^30 bytes
-METAL = """RuntimeError: MPS backend out of memory (MPS allocated: 17.23 GB, other allocations: \
-1.05 GB, max allowed: 18.13 GB). Tried to allocate 500.00 MB on private pool."""
-# c10/xpu/XPUCachingAllocator.cpp of PyTorch 2.6, which does not know what is free
-INTEL = """torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a \
-total capacity of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 \
-MiB is reserved by PyTorch but unallocated. Please use `empty_cache` to release memory."""
-
-
-def test_metal_and_intel_say_less_and_are_read() -> None:
-    read = read_message(METAL)
-    assert read == Message(size(500, MiB), size(18.13), 0, size(17.23), 0, 0)
-    read = read_message(INTEL)
-    free = size(15.91) - 14 * GiB - 100 * MiB
-    assert read == Message(2 * GiB, size(15.91), free, 14 * GiB, 100 * MiB)
-    assert read_message(PRESENT.replace("CUDA", "HIP")) == read_message(PRESENT)
-
-
-FULL = Message(size(1.20), size(23.64), size(1.22), size(21.9), 50 * MiB, 0)
-
-
-@pytest.mark.parametrize(
-    ("free", "cause"),
-    [(1.22, Cause.FULL), (1.20, Cause.FULL), (1.4, Cause.FREE), (12.0, Cause.FREE)],
-)
-def test_a_full_card_is_no_limit_of_another_kind(free: float, cause: Cause) -> None:
-    found = causes(replace(FULL, free=size(free)), FITS)
-    assert {Cause.FULL, Cause.FREE} & set(found) == {cause}
-
-
 def test_the_command_line_explains_a_message_and_ends_with_what_to_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log.txt"
     path.write_text(f"Traceback (most recent call last):\n{PRESENT}", encoding="utf-8")
-    assert main(["explain", "gpt2-s", str(path), "--batch-size", "64"]) == 0
-    said = capsys.readouterr().out
-    assert "GPU with 31.47 GiB" in said  # the message's card
-    assert "What would make it fit:" in said
+    large = ["--batch-size", "64"]
+    for words in ([str(path), *large], [PRESENT, *large], [*large, PRESENT]):
+        assert main(["explain", "gpt2-s", *words]) == 0
+        said = capsys.readouterr().out
+        assert "GPU with 31.47 GiB" in said  # the message's card
+        assert "What would make it fit:" in said
     monkeypatch.setattr("sys.stdin", io.StringIO(ONE_PROCESS))
     assert main(["explain", "gpt2-s", "--gpu", "Tesla T4"]) == 0
     said = capsys.readouterr().out
     assert "Tesla T4 16 GB: fits." in said
     assert "Largest micro-batch" in said
-
-
-def test_a_message_may_stand_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "gpt2-s", PRESENT, "--batch-size", "64"]) == 0
-    said = capsys.readouterr().out
-    assert main(["explain", "gpt2-s", "--batch-size", "64", PRESENT]) == 0
-    assert capsys.readouterr().out == said
-    assert "GPU with 31.47 GiB" in said

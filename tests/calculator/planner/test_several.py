@@ -24,13 +24,23 @@ def fits(model: str, plan: Plan, gpu: Gpu) -> bool:
 
 @examples(5)
 @given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
-def test_the_gpus_hold_the_step_and_fewer_do_not(model: str, gpu: Gpu) -> None:
-    found = [several for several in fewest_in_steps(MODELS[model], Plan(), gpu) if several]
-    assert len(found) <= 1
-    for several in found:
+def test_the_gpus_hold_the_step_and_fewer_do_not_and_shards_in_ram_need_no_more(
+    model: str, gpu: Gpu
+) -> None:
+    here, in_ram = (
+        [several for several in search(MODELS[model], Plan(), gpu) if several]
+        for search in (fewest_in_steps, fewest_with_ram_in_steps)
+    )
+    assert len(here) <= 1
+    for several in (*here, *in_ram):
         assert fits(model, several.plan, gpu)
         for fewer in (gpus for gpus in WORLDS if gpus < several.plan.gpus):
             assert not fits(model, replace(several.plan, gpus=fewer), gpu)
+    for several in in_ram:
+        assert several.plan.cpu_offload
+        assert several.ram == estimate(MODELS[model], several.plan).ram.total > 0
+    for several in here:
+        assert in_ram[0].plan.gpus <= several.plan.gpus
 
 
 def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:
@@ -39,18 +49,3 @@ def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:
     shared = found.plan
     for one in fewest_in_steps(MODELS["gpt2-l"], shared, GPUS["t4"]):
         assert one is None or one.plan.gpus > shared.gpus
-
-
-@examples(5)
-@given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
-def test_with_shards_in_ram_no_more_gpus_are_needed(model: str, gpu: Gpu) -> None:
-    here = [one for one in fewest_in_steps(MODELS[model], Plan(), gpu) if one]
-    in_ram = [one for one in fewest_with_ram_in_steps(MODELS[model], Plan(), gpu) if one]
-    for one in in_ram:
-        assert one.plan.cpu_offload
-        assert fits(model, one.plan, gpu)
-        assert one.ram == estimate(MODELS[model], one.plan).ram.total > 0
-        for fewer in (gpus for gpus in WORLDS if gpus < one.plan.gpus):
-            assert not fits(model, replace(one.plan, gpus=fewer), gpu)
-    for one in here:
-        assert in_ram[0].plan.gpus <= one.plan.gpus
