@@ -5,10 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from calculator.catalog import MODELS
 from templates.render import pages
+from tests.folders import written
 from tools.console import ROOT
 from tools.node import find_node
 from tools.versions import folder_of
@@ -29,10 +28,7 @@ CONTEXT = '''"""Data for the new page."""
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     return {"rows": [["the answer", 6 * 7]]}
-'''
 
-
-ASSETS = '''
 
 def write_assets(assets):
     """Write what the new page fetches."""
@@ -40,36 +36,23 @@ def write_assets(assets):
 '''
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "templates", tmp_path / "templates")
-    return tmp_path
-
-
-def test_a_new_page_is_a_folder_with_a_template_and_its_names(checkout: Path) -> None:
-    folder = checkout / "templates" / "pages" / "brand_new"
-    folder.mkdir()
-    (folder / "page.md.j2").write_text(PAGE)
-    (folder / "context.py").write_text(CONTEXT)
-    program = "from templates.render import render_page; print(render_page('brand-new'))"
-    finished = subprocess.run(
-        [sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=True
-    )
-    assert "# A new page" in finished.stdout
-    assert ">42</td>" in finished.stdout
-
-
-def test_the_files_that_a_new_page_fetches_are_written_with_it(checkout: Path) -> None:
-    shutil.rmtree(checkout / "templates" / "pages")
-    folder = checkout / "templates" / "pages" / "brand_new"
-    folder.mkdir(parents=True)
-    (folder / "page.md.j2").write_text(PAGE)
-    (folder / "context.py").write_text(CONTEXT + ASSETS)
-    (checkout / "staging" / "assets").mkdir(parents=True)
+def test_a_new_page_is_a_folder_with_a_template_and_where_it_needs_them_names_and_files(
+    tmp_path: Path,
+) -> None:
+    kept = shutil.ignore_patterns("pages")
+    shutil.copytree(ROOT / "templates", tmp_path / "templates", ignore=kept)
+    files = {"brand_new/page.md.j2": PAGE, "brand_new/context.py": CONTEXT}
+    files |= {"plain/page.md.j2": "# Plain\n", "no_page/context.py": CONTEXT}
+    written(tmp_path / "templates" / "pages", files)
+    staging = tmp_path / "staging"
+    (staging / "assets").mkdir(parents=True)
     command = [sys.executable, "-m", "templates.render", "staging"]
-    subprocess.run(command, cwd=checkout, check=True)
-    assert (checkout / "staging" / "brand-new.md").is_file()
-    assert (checkout / "staging" / "assets" / "answer.txt").read_text() == "42"
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert {path.name for path in staging.glob("*.md")} == {"brand-new.md", "plain.md"}
+    page = (staging / "brand-new.md").read_text()
+    assert "# A new page" in page
+    assert ">42</td>" in page
+    assert (staging / "assets" / "answer.txt").read_text() == "42"
 
 
 def test_every_models_first_figures_are_in_the_site(site: Path) -> None:
@@ -88,13 +71,6 @@ def test_the_script_and_the_style_of_a_new_page_are_found(tmp_path: Path) -> Non
     assert "a new page" in (target / "brand-new.js").read_text("utf-8")
     styles = (target / "styles" / "site.css").read_text("utf-8")
     assert styles.index(".key-figures") < styles.index(".brand-new{color:var(--ink)}")
-
-
-def test_a_page_without_names_needs_no_context(tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "page.md.j2").write_text("# Plain\n")
-    (tmp_path / "no_page").mkdir()
-    assert pages(tmp_path) == {"plain": tmp_path / "plain"}
 
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:

@@ -1,13 +1,12 @@
 """About and its projects' sources; the changelog and the speeds, which are documentation."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from benchmarks.figures import Figure, Table, write_part
 from templates.pages.changes.context import CHANGELOG, changelog
 from templates.pages.measurements import speed
 from templates.render import render_page
@@ -27,34 +26,24 @@ def test_how_to_cite_names_the_version_that_is_packaged() -> None:
     assert f"version = {{{project['version']}}}" in render_page("about")
 
 
-def figure(
-    name: str, value: float, unit: str, target: float | None = None, at_least: bool = False
-) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": unit, "target": target, "at_least": at_least}
-
-
-def written(path: Path, **parts: list[dict[str, Any]]) -> Path:
+def written(path: Path, **parts: list[Figure]) -> Path:
     """A file as the benchmark leaves it, in the folder `path`."""
     machine = {"processor": "CPU", "cores": 2, "chromium": "156", "load": 3.5}
     machine |= {"date": "2026-11-22T20"}
-    content = {
-        name: {"title": name, "command": f"build.py bench {name}", "machine": machine}
-        | {"figures": figures}
-        for name, figures in parts.items()
-    }
     file = path / "recorded.json"
-    file.write_text(json.dumps({"version": 2, "parts": content}), "utf-8")
+    for name, figures in parts.items():
+        write_part(file, name, Table(name, figures), f"build.py bench {name}", machine)
     return file
 
 
 def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
     weight = [
-        figure("sent", 4_999_999.0, "bytes", 5e6),
-        figure("kept", 5_010_000.0, "bytes", 5e6),
-        figure("calculator's page: gzip", 5_400_000.0, "bytes", 5e6),
-        figure("time", 3.0, "s"),
+        Figure("sent", 4_999_999.0, "bytes", 5e6),
+        Figure("kept", 5_010_000.0, "bytes", 5e6),
+        Figure("calculator's page: gzip", 5_400_000.0, "bytes", 5e6),
+        Figure("time", 3.0, "s"),
     ]
-    live = [figure("time", 1.534, "s")]
+    live = [Figure("time", 1.534, "s")]
     found = speed.read(written(tmp_path, weight=weight, live=live))
     rows = [[row.cells for row in measured.rows] for measured in found.measurements]
     assert rows == [
@@ -77,13 +66,13 @@ def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
 
 def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path: Path) -> None:
     scores = [
-        figure("home: performance", 97.0, "", 98, True),
-        figure("join: performance", 98.0, "", 98, True),
-        figure("live: performance", 80.0, "", 98, True),
-        figure("home: requests", 11.0, "", 20),
-        figure("join: requests", 20.0, "", 20),
-        figure("first visit: time, stock = 1", 0.5, "", 0.45),
-        figure("second visit: time, stock = 1", 0.5, "", 0.2),
+        Figure("home: performance", 97.0, "", 98, True),
+        Figure("join: performance", 98.0, "", 98, True),
+        Figure("live: performance", 80.0, "", 98, True),
+        Figure("home: requests", 11.0, "", 20),
+        Figure("join: requests", 20.0, "", 20),
+        Figure("first visit: time, stock = 1", 0.5, "", 0.45),
+        Figure("second visit: time, stock = 1", 0.5, "", 0.2),
     ]
     found = speed.read(written(tmp_path, lighthouse=scores))
     assert [row.cells for row in found.measurements[0].rows] == [
@@ -99,7 +88,7 @@ def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path
 def test_the_page_shows_what_the_file_holds_and_nothing_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slider = [figure("95th percentile", 17.04, "ms", 16.7)]
+    slider = [Figure("95th percentile", 17.04, "ms", 16.7)]
     found = speed.read(written(tmp_path, slider=slider))
     monkeypatch.setattr(speed, "read", lambda: found)
     page = render_page("measurements")

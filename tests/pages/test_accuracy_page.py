@@ -13,8 +13,8 @@ from templates.pieces.accuracy import on_card
 from templates.pieces.comparisons import comparisons_on, scores
 from tests.pages.rendered import render_page
 from tests.pages.tables import cells_of, rows_of
+from tests.pages.typed import is_understood
 from tools.console import ROOT
-from validation.__main__ import main
 from validation.causes import CAUSES
 from validation.deepspeed_zero import read_runs
 from validation.error_figure import MANY
@@ -140,13 +140,8 @@ def test_every_prediction_counts_once(page: str, scoreboard: str) -> None:
         assert everything.count == sum(family.count for family in families)
 
 
-def test_the_told_command_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    words = example()[0].split()
-    assert words[:3] == ["python", "-m", "validation"]
-    with pytest.raises(SystemExit) as ended:
-        main([*words[3:], "--help"])
-    assert ended.value.code == 0
-    assert words[3] in capsys.readouterr().out
+def test_the_told_command_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_understood(example()[0], monkeypatch)
 
 
 def test_each_of_deepspeeds_stages_is_beside_the_papers_equation_and_ours(page: str) -> None:

@@ -1,28 +1,39 @@
 """The generated pages name everything that the code knows."""
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
+from types import ModuleType
+
+import pytest
 
 from calculator.catalog import GPUS, MODELS
+from calculator.options import Option
 from calculator.page.answer import answer
 from calculator.plan import Plan
+from calculator.planner.run import Run
 from templates import render
-from templates.pages.calculator.context import GROUPS, SLIDERS
+from templates.pages.calculator import context as calculator
+from templates.pages.plan import context as plan
 from templates.render import pages
 from tests.pages.rendered import render_page
 
 
-def test_the_form_has_each_option_once() -> None:
-    fields = [field for group in GROUPS for field in group.fields]
-    assert sorted(fields) == sorted(Plan.options())
-
-
-def test_sliders_stay_in_their_options_ranges_and_grow_by_ratios() -> None:
-    for field, stops in SLIDERS.items():
-        option = Plan.options()[field]
-        assert option.minimum <= stops[0]
-        assert stops[-1] <= option.maximum
-        assert all(1 < after / before <= 2 for before, after in pairwise(stops))
+@pytest.mark.parametrize(
+    ("page", "context", "options", "steepest"),
+    [("calculator", calculator, Plan.options(), 2), ("plan", plan, Run.options(), 2.5)],
+)
+def test_a_form_has_each_option_once_and_sliders_stay_in_its_range_and_grow_by_ratios(
+    page: str, context: ModuleType, options: Mapping[str, Option], steepest: float
+) -> None:
+    assert sorted(field for group in context.GROUPS for field in group.fields) == sorted(options)
+    for name, option in options.items():
+        assert render_page(page).count(f'data-field="{name}"') == 1
+        assert option.help in render_page(page)
+    for field, stops in context.SLIDERS.items():
+        assert options[field].minimum <= stops[0]
+        assert stops[-1] <= options[field].maximum
+        assert all(1 < after / before <= steepest for before, after in pairwise(stops))
 
 
 def test_the_calculator_names_every_model_gpu_and_choice() -> None:
@@ -33,7 +44,6 @@ def test_the_calculator_names_every_model_gpu_and_choice() -> None:
     for gpu in GPUS.values():
         assert f'value="{gpu.name}"' in page
     for option in Plan.options().values():
-        assert option.help in page
         for name, words in option.choices:
             assert f'<option value="{name}"' in page
             assert words in page

@@ -1,4 +1,4 @@
-"""The page 'Plan a run': its first state, its form, its address and its command."""
+"""The page 'Plan a run': its first state, its address and its command."""
 
 import shlex
 from urllib.parse import parse_qsl
@@ -9,23 +9,12 @@ from calculator.__main__ import build_parser
 from calculator.errors import InputError
 from calculator.page.run import plan_run, presets, query_of
 from calculator.planner.run import Run
-from templates.pages.plan.context import GROUPS, SLIDERS, STAIRS
+from templates.pages.plan.context import STAIRS
 from tests.pages.rendered import render_page
 
 
 def page() -> str:
     return render_page("plan")
-
-
-def test_the_form_has_each_option_once() -> None:
-    fields = [field for group in GROUPS for field in group.fields]
-    assert sorted(fields) == sorted(Run.options())
-    for name, option in Run.options().items():
-        assert page().count(f'data-field="{name}"') == 1
-        assert option.help in page()
-    for field, stops in SLIDERS.items():
-        assert list(stops) == sorted(stops)
-        assert stops[-1] <= Run.options()[field].maximum
 
 
 def test_every_figure_has_one_text_from_python() -> None:

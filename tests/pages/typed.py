@@ -3,13 +3,11 @@
 import argparse
 import re
 import shlex
+from importlib import import_module
 
 import pytest
 
 from tests.pages.rendered import render_page
-from training.__main__ import main
-
-PROGRAM = "python -m training "
 
 
 class Parsed(Exception):  # noqa: N818  # no error: the way out of a command that would start
@@ -22,11 +20,11 @@ def commands_of(page: str) -> list[str]:
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S)
     lines = [line.strip() for block in blocks for line in block.splitlines()]
     lines += re.findall(r"`([^`\n]+)`", text)
-    return sorted({line for line in lines if line.startswith(PROGRAM)})
+    return sorted({line for line in lines if line.startswith("python -m training ")})
 
 
 def is_understood(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parse a command with the very parser that would run it, and stop there.
+    """Parse a command of a package of ours with the very parser that would run it, and stop there.
 
     Raises:
         SystemExit: the command line does not take it.
@@ -38,5 +36,6 @@ def is_understood(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
         raise Parsed
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_stop)
+    package, *words = shlex.split(line.removeprefix("python -m "))
     with pytest.raises(Parsed):
-        main(shlex.split(line.removeprefix(PROGRAM)))
+        import_module(f"{package}.__main__").main(words)
