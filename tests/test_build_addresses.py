@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.folders import written
 from tools import addresses
 from tools.console import ROOT, BuildError
 
@@ -41,21 +42,22 @@ def test_what_is_no_address_is_refused_with_the_rule(
         addresses.site_url()
 
 
+def listed(site: Path) -> list[str]:
+    """The addresses in a site's sitemap."""
+    found = ElementTree.fromstring((site / "sitemap.xml").read_text("utf-8")).findall("*/*")
+    return [str(entry.text) for entry in found]
+
+
 def test_the_sitemap_lists_every_page_relative_to_the_root(tmp_path: Path) -> None:
-    for folder in ("", "a", "a/b"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "index.html").touch()
-    (tmp_path / "404.html").touch()
-    (tmp_path / "sitemap.xml.gz").touch()
+    pages = ("index.html", "a/index.html", "a/b/index.html", "404.html")
+    written(tmp_path, dict.fromkeys([*pages, "sitemap.xml.gz"], ""))
     addresses.write_relative_sitemap(tmp_path)
-    listed = ElementTree.fromstring((tmp_path / "sitemap.xml").read_text()).findall("*/*")
-    assert [entry.text for entry in listed] == ["a/b/", "a/", "./"]
+    assert listed(tmp_path) == ["a/b/", "a/", "./"]
     assert not (tmp_path / "sitemap.xml.gz").exists()
 
 
 def test_the_built_site_lists_its_pages_and_names_each_ones_address(site: Path) -> None:
-    listed = ElementTree.fromstring((site / "sitemap.xml").read_text("utf-8")).findall("*/*")
-    assert [entry.text for entry in listed] == list(addresses.pages_of(site))
+    assert listed(site) == list(addresses.pages_of(site))
     for path in addresses.pages_of(site):
         page = (site / path / "index.html").read_text("utf-8")
         assert re.findall(r'<link rel="canonical" href="([^"]*)">', page) == ["./"], path
@@ -63,23 +65,20 @@ def test_the_built_site_lists_its_pages_and_names_each_ones_address(site: Path) 
 
 
 def test_a_site_that_knows_its_address_names_it_whole(tmp_path: Path) -> None:
-    docs, site = tmp_path / "docs", tmp_path / "site"
-    docs.mkdir()
-    for name in ("index", "other"):
-        (docs / f"{name}.md").write_text(f"---\ntitle: {name}\n---\n# {name}\n")
     settings = (
-        f"site_name: Test\nsite_url: https://example.org/run/\ndocs_dir: {docs}\nplugins: []\n"
+        "site_name: Test\nsite_url: https://example.org/run/\nplugins: []\n"
         f"theme:\n  name: material\n  font: false\n  custom_dir: {ROOT}/templates/overrides\n"
     )
-    (tmp_path / "mkdocs.yml").write_text(settings)
+    pages = {
+        f"docs/{name}.md": f"---\ntitle: {name}\n---\n# {name}\n" for name in ("index", "other")
+    }
+    written(tmp_path, {"mkdocs.yml": settings, **pages})
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    command += ["--config-file", str(tmp_path / "mkdocs.yml"), "--site-dir", str(site)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    subprocess.run(command, check=True, env=environment, capture_output=True)
-    listed = ElementTree.fromstring((site / "sitemap.xml").read_text()).findall("*/*")
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
     whole = ["https://example.org/run/", "https://example.org/run/other/"]
-    assert [entry.text for entry in listed if str(entry.text).startswith("http")] == whole
-    page = (site / "other" / "index.html").read_text()
+    assert [address for address in listed(tmp_path / "site") if address.startswith("http")] == whole
+    page = (tmp_path / "site" / "other" / "index.html").read_text()
     assert f'<link rel="canonical" href="{whole[1]}">' in page
     assert f'<meta property="og:url" content="{whole[1]}">' in page
     assert 'content="https://example.org/run/assets/share/other.png"' in page

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import written
 from tools.console import BuildError
 from tools.content_policy import LOOSE, pin_inline_scripts, script_hashes
 
@@ -33,9 +34,8 @@ def test_an_inline_script_is_named_by_the_hash_of_its_text(
 
 
 def test_every_page_allows_the_scripts_of_all_pages_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    for path, script in ((tmp_path / "a.html", "1"), (tmp_path / "deep" / "b.html", "2")):
-        path.write_text(f"{POLICY}<script>{script}</script>")
+    scripts = {"a.html": "1", "deep/b.html": "2"}
+    written(tmp_path, {name: f"{POLICY}<script>{text}</script>" for name, text in scripts.items()})
     pin_inline_scripts(tmp_path)
     for path in tmp_path.rglob("*.html"):
         policy = path.read_text().split("object-src")[0]

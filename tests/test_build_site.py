@@ -2,22 +2,22 @@
 
 import json
 import re
-import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from tests.pages.scripts import printed
 from tools.browser_python import RUNTIME_FILES
 from tools.compile_bytecode import MODULES, WRITTEN, module_of
 from tools.console import ROOT
-from tools.node import find_node
 from tools.packed import ZSTANDARD
 from tools.versions import folder_of
 
 READ_ARCHIVES = """
 import { readFileSync } from "node:fs";
-const [runtime, library, calculator, readers] = process.argv.slice(1);
+const [runtime, library, calculator, readers] = JSON.parse(readFileSync(0, "utf8"));
 const { loadPyodide } = await import(`${runtime}/pyodide.mjs`);
 const python = await loadPyodide({ indexURL: `${runtime}/`, stdLibURL: library });
 python.FS.writeFile("/calculator.zip", readFileSync(calculator));
@@ -49,14 +49,11 @@ def modules(archive: Path, suffix: str) -> set[str]:
 @pytest.fixture(scope="module")
 def packed(site: Path) -> dict[str, list[str]]:
     """Modules that Python finds in the site's archives, started as a page starts it."""
-    runtime = folder_of(site, "pyodide")
-    library = runtime / "python_stdlib_bytecode.zip"
-    calculator = folder_of(site, "assets") / "calculator.zip"
+    runtime, assets = folder_of(site, "pyodide"), folder_of(site, "assets")
+    places = [runtime, runtime / "python_stdlib_bytecode.zip"]
+    places += [assets / "calculator.zip", assets / "readers.zip"]
     program = READ_ARCHIVES.replace("PROGRAM", json.dumps(LIST_MODULES))
-    command = [find_node().node, "--input-type=module", "-e", program, runtime, library, calculator]
-    command.append(calculator.with_name("readers.zip"))
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = json.loads(done.stdout)
+    found: dict[str, list[str]] = json.loads(printed(program, json.dumps([*map(str, places)])))
     return found
 
 
@@ -139,12 +136,11 @@ def test_pages_hold_no_inline_code_that_the_policy_would_refuse(site: Path) -> N
 
 def test_every_page_of_the_first_level_has_a_share_picture(site: Path) -> None:
     folders = {page.parent.name for page in site.glob("*/index.html")}
-    pictures = {path.stem: path.read_bytes() for path in (site / "assets" / "share").glob("*.png")}
+    pictures = {path.stem: path for path in (site / "assets" / "share").glob("*.png")}
     assert folders | {"index"} == set(pictures)
-    for content in pictures.values():
-        assert content[:8] == b"\x89PNG\r\n\x1a\n"
-        width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
-        assert (width, height) == (1200, 630)
+    for path in pictures.values():
+        with Image.open(path) as picture:
+            assert (picture.format, picture.size) == ("PNG", (1200, 630))
 
 
 def test_every_style_and_script_of_ours_is_loaded(site: Path) -> None:

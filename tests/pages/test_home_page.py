@@ -31,6 +31,7 @@ from templates.pages.index.fit import (
 )
 from templates.pieces.recorded_run import Run, first_run
 from templates.pieces.scripts import ask_script
+from tests.browser.written_run import WrittenRun
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 
@@ -51,13 +52,9 @@ def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
 @pytest.fixture
 def young(tmp_path: Path) -> Run:
     """A run of two steps, to which a test adds volunteers."""
-    folder = tmp_path / "young"
-    folder.mkdir()
-    source = first_run().folder
-    card = json.loads((source / "run.json").read_text("utf-8"))
-    (folder / "run.json").write_text(json.dumps(card | {"finished": None}))
-    lines = (source / "progress.jsonl").read_text("utf-8").splitlines(keepends=True)
-    (folder / "progress.jsonl").write_text("".join(lines[:2]))
+    run = WrittenRun(tmp_path / "young")
+    run.open()
+    run.add(2)
     return Run("young", "", tmp_path)
 
 

@@ -12,15 +12,9 @@ from calculator.units import format_bytes
 from templates.pages.live.context import describe
 from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import LIVE, Run, first_run
+from tests.browser.written_run import WrittenRun
 from tests.pages.scripts import call
 
-CARD = {
-    "name": "young", "title": "A young run", "recipe": "rehearsal", "parameters": 464_234,
-    "schedule": {"total_steps": 300, "warmup_steps": 10, "target_batch_size": 128}
-    | {"learning_rate": 0.05},
-    "start": "2026-11-21T09:19:33.297Z", "join": "python -m training join young.toml",
-    "finished": None,
-}  # fmt: skip
 MOST_ROWS = 100  # of templates/pages/live/texts.mjs
 MOMENTS = {
     "2026-03-04T23:59:59.999Z": "4 March 2026, 23:59 UTC",
@@ -31,22 +25,20 @@ MOMENTS = {
 @pytest.fixture
 def young(tmp_path: Path) -> Run:
     """A run that has only just been opened."""
-    folder = tmp_path / "young"
-    folder.mkdir()
-    (folder / "run.json").write_text(json.dumps(CARD))
+    WrittenRun(tmp_path / "young").open()
     return Run("young", "", tmp_path)
 
 
 def person(number: int, **others: object) -> dict[str, object]:
-    times = {"first_seen": CARD["start"], "last_seen": CARD["start"]}
+    times = dict.fromkeys(("first_seen", "last_seen"), "2026-11-21T09:19:33.297Z")
     counted = {"samples": 5, "seconds": 1.0, "steps": 1, **times, "state": "training"}
     return {"id": f"{number:012x}", "name": "", **counted, **others}
 
 
 def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:
     assert describe(young)["left"] == ""
-    over = CARD | {"finished": "2026-11-22T11:20:35.297Z"}
-    (young.folder / "run.json").write_text(json.dumps(over))
+    times = {"start": "2026-11-21T09:19:33.297Z", "finished": "2026-11-22T11:20:35.297Z"}
+    (young.folder / "run.json").write_text(json.dumps(young.card | times))
     assert describe(young)["left"] == "It took 1 d 2 h."
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from templates.pages.local_steps.learning import measured
 from templates.pieces.benchmark import read_benchmark
+from templates.pieces.recorded_run import first_run
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
-from tests.pages.test_live_page import CARD
 from training.sparse.object_store import PERMITTED_SECONDS
 
 
@@ -48,6 +48,6 @@ def test_the_page_says_who_has_the_keys_of_the_store() -> None:
 )
 def test_the_live_page_says_what_ends_a_step(schedule: dict[str, float], row: list[str]) -> None:
     rest = {"total_steps": 300, "warmup_steps": 10, "learning_rate": 0.05}
-    card = CARD | {"schedule": rest | schedule}
+    card = first_run().card | {"schedule": rest | schedule}
     (rows,) = call("docs/assets/live/figures.js", "about", [[card, "young"]])
     assert row in rows
