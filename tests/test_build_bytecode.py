@@ -19,6 +19,13 @@ def fail():
     """Another docstring."""
     return [1 / zero for zero in (0,)]
 '''
+DATA_CLASS = '''from dataclasses import dataclass
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A docstring."""
+    across: int
+    up: int = 2
+'''
 
 
 def text_of(tool: str) -> str:
@@ -34,8 +41,7 @@ def zipped(path: Path, files: dict[str, str]) -> str:
 
 def printed(program: str, *options: str) -> str:
     """The output of a program that Python runs in a process of its own."""
-    command = [sys.executable, *options, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.check_output([sys.executable, *options, "-c", program], text=True)
 
 
 @pytest.fixture
@@ -96,6 +102,7 @@ def packed_zip(tmp_path: Path) -> Path:
         "package/deep/__init__.py": "",
         "package/deep/down.py": "from ..failing import fail",
         "package/deep/figures.json": "[1, 2]",
+        "points.py": DATA_CLASS,
     }
     sources, target = zipped(tmp_path / "package.zip", files), tmp_path / "packed.zip"
     compile_bytecode.pack_zip(sources, str(target), text_of("packed"))
@@ -171,22 +178,10 @@ def test_where_node_fails_the_build_says_so(
             browser_python.make_browser_python(nothing, ROOT / "node_modules")
 
 
-DATA_CLASS = '''from dataclasses import dataclass
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A docstring."""
-    across: int
-    up: int = 2
-'''
-
-
-def test_methods_of_data_classes_come_compiled(tmp_path: Path) -> None:
-    sources = zipped(tmp_path / "sources.zip", {"points.py": DATA_CLASS})
-    archive = tmp_path / "packed.zip"
-    compile_bytecode.pack_zip(sources, str(archive), text_of("packed"))
+def test_methods_of_data_classes_come_compiled(packed_zip: Path) -> None:
     assert "points" not in sys.modules
-    program = f"""import sys; sys.path.append({str(archive)!r})
-import packed; packed.install({str(archive)!r})
+    program = f"""import sys; sys.path.append({str(packed_zip)!r})
+import packed; packed.install({str(packed_zip)!r})
 compiled = []
 sys.addaudithook(lambda event, details: event == "compile" and compiled.append(event))
 import points

@@ -35,15 +35,9 @@ def other_site(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert old in settings
         settings = settings.replace(old, new)
     (project / "mkdocs.yml").write_text(settings, "utf-8")
-    finished = subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--config-file", "mkdocs.yml"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SITE_URL": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
+    command = [sys.executable, "-m", "zensical", "build", "--config-file", "mkdocs.yml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SITE_URL": ""}
+    subprocess.run(command, cwd=project, env=environment, check=True)
     return project / "site"
 
 

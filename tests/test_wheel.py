@@ -26,8 +26,7 @@ BACKEND = (
 def built(kind: str, source: Path, target: Path) -> Path:
     target.mkdir(exist_ok=True)
     command = [sys.executable, "-W", "ignore", "-c", BACKEND, kind, str(target)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=source)
-    return target / done.stdout.splitlines()[-1]
+    return target / subprocess.check_output(command, text=True, cwd=source).splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +71,10 @@ def test_the_wheel_has_two_commands_the_doctors_pins_and_no_dependencies(wheel: 
 def test_the_calculator_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
     place, _, function = PROJECT["scripts"]["transformer-memory"].partition(":")
     program = f"import sys; from {place} import {function}; sys.exit({function}())"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program, "estimate", "gpt2-s"],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(wheel)},
-    )
-    assert "124,439,808 parameters" in done.stdout  # the paper's figure for GPT-2
+    command = [sys.executable, "-S", "-c", program, "estimate", "gpt2-s"]
+    environment = {"PYTHONPATH": str(wheel)}
+    said = subprocess.check_output(command, text=True, cwd=tmp_path, env=environment)
+    assert "124,439,808 parameters" in said  # the paper's figure for GPT-2
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from tests.notebooks.execution import execute
@@ -16,29 +15,17 @@ NAME = "generate.ipynb"
 PROMPTS = ["a red circle", "a blue square above a green circle"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("generate")
-    checkpoint.publish(LiveFolder(folder / "live"), build_model(TINY), 10, 3.0, "")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def printed(folder: Path) -> dict[str, str]:
-    parameters = {"CHECKPOINT": str(folder / "live"), "PROMPTS": PROMPTS, "IMAGES": 6, "KEEP": 2}
-    return execute(NAME, parameters, folder)
-
-
-def test_it_loads_the_newest_checkpoint_of_a_live_folder_and_saves_the_sheet(
-    printed: dict[str, str], folder: Path
+def test_it_draws_with_the_newest_checkpoint_saves_the_sheet_and_prints_the_best_scores_first(
+    tmp_path: Path,
 ) -> None:
-    count = sum(parameter.numel() for parameter in build_model(TINY).parameters())
+    model = build_model(TINY)
+    checkpoint.publish(LiveFolder(tmp_path / "live"), model, 10, 3.0, "")
+    parameters = {"CHECKPOINT": str(tmp_path / "live"), "PROMPTS": PROMPTS, "IMAGES": 6, "KEEP": 2}
+    printed = execute(NAME, parameters, tmp_path)
+    count = sum(parameter.numel() for parameter in model.parameters())
     assert f"{count:,} parameters, recipe tiny, on " in printed["model"]
-    with Image.open(folder / "pictures.png") as sheet:
+    with Image.open(tmp_path / "pictures.png") as sheet:
         assert sheet.width > 2 * 128
-
-
-def test_it_prints_the_scores_of_the_kept_pictures_the_best_first(printed: dict[str, str]) -> None:
     lines = printed["draw"].strip().splitlines()[-2:]
     for prompt, line in zip(PROMPTS, lines, strict=True):
         name, _, figures = line.partition(": ")

@@ -4,7 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
 from transformers import AutoModelForCausalLM
 
 from calculator.config_file import read_config
@@ -21,45 +20,28 @@ PARAMETERS |= {"WARMUP_STEPS": 3, "LEARNING_RATE": 3e-3, "VALIDATION_SEQUENCES":
 PARAMETERS |= {"RESULT": "result"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tutorial")
-    tiny.save_data(folder / "c4")
-    tiny.save_model(folder / "gpt2")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def printed(folder: Path) -> dict[str, str]:
-    parameters = {"MODEL": str(folder / "gpt2"), "DATA": str(folder / "c4"), **PARAMETERS}
-    return execute(NAME, parameters, folder)
-
-
-def test_the_model_learns_the_texts(printed: dict[str, str]) -> None:
-    before, after = (
-        float(figure) for figure in re.findall(r"(\d+\.\d+) (?:before|after)", printed["after"])
-    )
-    assert after < before - 0.5
-
-
-def test_the_loss_of_every_tenth_step_is_printed(printed: dict[str, str]) -> None:
-    steps = re.findall(r"^step +(\d+)  loss \d+\.\d{3}  [\d,]+ tokens", printed["training"], re.M)
-    assert steps == ["1", "10", "20", "30"]
-
-
-def test_the_prediction_is_the_calculators(printed: dict[str, str], folder: Path) -> None:
+def test_a_reader_trains_is_told_the_memory_and_the_loss_and_loads_the_result(
+    tmp_path: Path,
+) -> None:
+    tiny.save_data(tmp_path / "c4")
+    tiny.save_model(tmp_path / "gpt2")
+    places = {"MODEL": str(tmp_path / "gpt2"), "DATA": str(tmp_path / "c4")}
+    printed = execute(NAME, {**places, **PARAMETERS}, tmp_path)
+    # the prediction is the calculator's
     options = {"batch_size": 2, "sequence_length": 64, "precision": "fp32", "accumulation": 2}
     plan = Plan.parse({**options, "optimizer_bits": 8, "checkpointing": "full"})
-    report = estimate(read_config(folder / "gpt2"), plan)
+    report = estimate(read_config(tmp_path / "gpt2"), plan)
     lines = dict(line.split(maxsplit=1) for line in printed["memory"].splitlines())
     assert lines["predicted"] == format_bytes(report.gpu.total)
     assert lines["optimizer"] == format_bytes(report.gpu.optimizer)
     assert lines["measured"].startswith("nothing")
-
-
-def test_the_trained_model_can_be_loaded_again(printed: dict[str, str], folder: Path) -> None:
+    # the loss of every tenth step is printed, and it falls
+    steps = re.findall(r"^step +(\d+)  loss \d+\.\d{3}  [\d,]+ tokens", printed["training"], re.M)
+    assert steps == ["1", "10", "20", "30"]
+    before, after = map(float, re.findall(r"(\d+\.\d+) (?:before|after)", printed["after"]))
+    assert after < before - 0.5
     assert printed["sample"].startswith("The best way to train a large model is")
-    model = AutoModelForCausalLM.from_pretrained(folder / "result")
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "result")
     assert model.config.n_layer == 2
 
 

@@ -1,10 +1,9 @@
 """A small GPT-2, its tokenizer and a data set laid out like C4, made on the spot."""
 
-import gzip
-import json
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from pandas import DataFrame
+from tokenizers import ByteLevelBPETokenizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from tools.console import ROOT
@@ -39,26 +38,18 @@ def save_data(folder: Path) -> None:
     every = texts()
     for split, shards in (("train", SHARDS), ("validation", 1)):
         for shard in range(shards):
+            rows = {"text": every[shard::shards]}
+            rows |= {"timestamp": "2019-04-25T12:57:54Z", "url": "about:blank"}
             path = folder / "en" / f"c4-{split}.{shard:05d}-of-{shards:05d}.json.gz"
-            with gzip.open(path, "wt", encoding="utf-8") as file:
-                for text in every[shard::shards]:
-                    row = {"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "about:blank"}
-                    file.write(json.dumps(row) + "\n")
+            DataFrame(rows).to_json(path, orient="records", lines=True)
 
 
 def save_model(folder: Path, vocabulary: int = 320) -> None:
     """Write a GPT-2 of two layers and a byte-level tokenizer that was trained on the texts."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts(), trainer)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END).save_pretrained(folder)
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(texts(), vocabulary, special_tokens=[END], show_progress=False)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer._tokenizer, eos_token=END)
+    fast.save_pretrained(folder)
     end = tokenizer.token_to_id(END)
     shape = {"n_positions": 128, "n_embd": 64, "n_layer": 2, "n_head": 2}
     ends = {"bos_token_id": end, "eos_token_id": end}

@@ -19,7 +19,7 @@ console.log(JSON.stringify(calls.map((given) => asked(...given) ?? null)));
 def printed(program: str, given: str = "") -> str:
     """The output of a module in Node.js."""
     command = [find_node().node, "--input-type=module", "--eval", program]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    return subprocess.check_output(command, input=given, text=True)
 
 
 def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""'How accurate is it?' shows every figure of a real card, every step and other calculators."""
+"""'How accurate is it?', 'Scoreboard' and 'Claims we checked' show every figure and its source."""
 
 import statistics
 from collections import Counter
@@ -16,6 +16,7 @@ from tests.pages.tables import cells_of, rows_of
 from tests.pages.typed import is_understood
 from tools.console import ROOT
 from validation.causes import CAUSES
+from validation.claims.everything import GROUPS
 from validation.deepspeed_zero import read_runs
 from validation.error_figure import MANY
 from validation.hopper import TITLES
@@ -32,11 +33,6 @@ def of_the_t4() -> list[Score]:
 @pytest.fixture(scope="module")
 def page() -> str:
     return render_page("accuracy")
-
-
-@pytest.fixture(scope="module")
-def scoreboard() -> str:
-    return render_page("scoreboard")
 
 
 def percent(error: float, digits: int = 2) -> str:
@@ -95,8 +91,8 @@ def test_the_simulated_gpu_is_never_taken_for_a_card(page: str) -> None:
     assert page.index(sentence) > page.index("{: .lead }")
 
 
-def test_every_figure_of_a_card_has_a_cell_with_its_error(scoreboard: str) -> None:
-    rows = rows_of(scoreboard)
+def test_every_figure_of_a_card_has_a_cell_with_its_error() -> None:
+    rows = rows_of(render_page("scoreboard"))
     for board in boards():
         for cells in board.rows:
             assert cells in rows
@@ -128,13 +124,13 @@ def test_every_figure_of_a_card_is_a_point(page: str) -> None:
     assert figure() in page
 
 
-def test_every_prediction_counts_once(page: str, scoreboard: str) -> None:
+def test_every_prediction_counts_once(page: str) -> None:
     scores = peer_scores()
     assert [item.peer for item in scores] == list(PEERS)
     assert sum(item.rows[0].count for item in scores) == len(read_predictions())
     rows = rows_of(page)
     for place, item in enumerate(scores, 1):
-        assert f'id="others-{place}"' in scoreboard
+        assert f'id="others-{place}"' in render_page("scoreboard")
         assert any(row[1:] == [str(cell) for cell in item.rows[0].cells[1:]] for row in rows)
         everything, *families = item.rows
         assert everything.count == sum(family.count for family in families)
@@ -162,3 +158,14 @@ def test_home_the_calculator_and_the_readme_give_both_figures() -> None:
         assert card.median in text
         assert f"{card.count} " in text
         assert "simulated GPU" in text
+
+
+def test_every_figure_of_a_claim_is_shown_with_its_source() -> None:
+    page = render_page("claims")
+    cells = set(cells_of(page))
+    for topics in GROUPS.values():
+        for topic in topics():
+            assert f"### {topic.title}" in page
+            assert {cell for row in topic.shown for cell in row[1:]} <= cells
+            if topic.publication:
+                assert f"]({topic.publication.address})" in page

@@ -14,10 +14,8 @@ from templates.pages.how_it_works.context import context, exchange_stairs
 from templates.pages.measurements import slow_links
 from tests.pages.rendered import render_page
 
-
-@pytest.fixture(scope="module")
-def page() -> str:
-    return render_page("how-it-works")
+# by hand: 126.4 MB of gradients in 8 bits (reference run)
+ONE_STEP = step.Step(126_400_000, Connection(up=50e6, down=50e6))
 
 
 def test_each_stair_sends_less_and_the_last_a_quarter_of_a_gigabyte() -> None:
@@ -36,10 +34,11 @@ def test_a_home_takes_as_much_longer_as_its_line_is_slower() -> None:
     assert (last.on_cluster, last.at_home) == ("0.19 s", "38 s")
 
 
-def test_own_pace_does_more_than_equal_shares_as_told(page: str) -> None:
+def test_own_pace_does_more_than_equal_shares_as_told() -> None:
     # Equal shares of 80 take the slowest 80 s, and an exchange 6: two steps of 240 in 180 s. At
     # their own pace, 13 per second need 18.5 s and at most 2 more: six steps, or 7 at the most.
-    equal, own = re.findall(r"finish (\d+) in 3 minutes with equal shares and ([\d,]+) at", page)[0]
+    told = r"finish (\d+) in 3 minutes with equal shares and ([\d,]+) at"
+    equal, own = re.findall(told, render_page("how-it-works"))[0]
     assert equal == "480"
     assert 6 * 240 <= int(own.replace(",", "")) <= 7 * 246
 
@@ -77,25 +76,20 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 
 
-@pytest.fixture(scope="module")
-def one_step() -> step.Step:
-    return step.Step(126_400_000, Connection(up=50e6, down=50e6))
-
-
-def test_each_volunteer_sends_four_thirds_of_its_gradients(one_step: step.Step) -> None:
+def test_each_volunteer_sends_four_thirds_of_its_gradients() -> None:
     # by hand: of three parts, two go to the others, and the averaged one goes to two others
     for volunteer in range(3):
-        sent = [one_step.sent_so_far(picture, volunteer) for picture in step.Picture]
+        sent = [ONE_STEP.sent_so_far(picture, volunteer) for picture in step.Picture]
         assert sent == sorted(sent)
         assert sent[-1] == pytest.approx(126_400_000 * 4 / 3)
-    assert one_step.sent() == pytest.approx(126_400_000 * 4 / 3)
-    assert one_step.sent(16) == pytest.approx(126_400_000 * 2 * 15 / 16)
+    assert ONE_STEP.sent() == pytest.approx(126_400_000 * 4 / 3)
+    assert ONE_STEP.sent(16) == pytest.approx(126_400_000 * 2 * 15 / 16)
     # 168.5 MB at 50 Mbit/s, and TCP's start
-    assert 26.9 < one_step.exchange_seconds < 29
+    assert 26.9 < ONE_STEP.exchange_seconds < 29
 
 
-def test_every_part_goes_to_its_averager_and_back(one_step: step.Step) -> None:
-    marks = step.marks(one_step)
+def test_every_part_goes_to_its_averager_and_back() -> None:
+    marks = step.marks(ONE_STEP)
     copies = [mark for mark in marks if mark.kind == "part"]
     means = [mark for mark in marks if mark.kind == "mean"]
     assert (len(copies), len(means)) == (9, 9)
@@ -117,9 +111,9 @@ def test_every_part_goes_to_its_averager_and_back(one_step: step.Step) -> None:
     assert counts == [0, 0, 0, 2, 4, 0, 6, 0]
 
 
-def test_the_step_is_on_the_page_in_pictures_and_words(page: str) -> None:
+def test_the_step_is_on_the_page_in_pictures_and_words() -> None:
     assert len(step.scenes(step.Step(1, Connection(1e6, 1e6)))) == len(step.Picture)
-    shown: Any = context()["scenes"]
+    page, shown = render_page("how-it-works"), context()["scenes"]
     assert len(shown) == len(step.Picture)
     for scene in shown:
         assert f"</span> {scene.title}</strong> {scene.words}</li>" in page

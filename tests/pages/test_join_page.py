@@ -23,14 +23,9 @@ from training.run.status import Stage
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-@pytest.fixture(scope="module")
-def doctor() -> str:
-    return render_page("doctor")
-
-
-def test_every_point_of_the_doctor_is_on_its_page(doctor: str) -> None:
+def test_every_point_of_the_doctor_is_on_its_page() -> None:
     for name in PointName:
-        assert f">{POINTS[name].title}</th>" in doctor
+        assert f">{POINTS[name].title}</th>" in render_page("doctor")
 
 
 def test_the_memory_is_what_a_volunteer_asks_the_calculator_for() -> None:

@@ -4,12 +4,11 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from calculator.architecture import Architecture
 from calculator.catalog import GPUS, MODELS, Gpu
 from calculator.models.registry import type_of
 from calculator.page.states import read_state
-from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
+from calculator.report import Report
 from calculator.units import format_seconds
 from templates.pages.models_on_gpus.context import NOTHING, SHOWN, TRAININGS, Row, rows, without
 from tests.pages.rendered import render_page
@@ -22,35 +21,28 @@ def all_rows() -> list[Row]:
     return [*rows(FULL), *rows(LORA)]
 
 
-def test_every_cell_opens_a_state_that_it_describes() -> None:
-    for row in all_rows()[::9]:
-        own = dict(parse_qsl(row.query))
+def test_every_cell_opens_a_state_that_it_describes_and_has_the_calculators_time() -> None:
+    times = []
+    for row in all_rows()[::6]:
+        own = read_state(dict(parse_qsl(row.query)))[1]
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
             assert gpu is GPUS[name]
-            assert fits(architecture, plan, gpu) is (cell.words != NOTHING), (row.title, name)
-            as_it_is = fits(architecture, read_state(own)[1], gpu)
-            assert as_it_is is (cell.kind == "fits") is (cell.rank == 0), (row.title, name)
-
-
-def fits(architecture: Architecture, plan: Plan, gpu: Gpu) -> bool:
-    return need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
-
-
-def test_times_are_those_of_the_calculator() -> None:
-    shown = []
-    for row in all_rows()[4::9]:
-        for cell in row.cells:
-            architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
-            seconds = judged(architecture, plan.on(gpu)).seconds
-            if cell.kind == "no" or seconds is None:
+            changed, as_it_is = (judged(architecture, each.on(gpu)) for each in (plan, own))
+            assert fits(changed, gpu) is (cell.words != NOTHING), (row.title, name)
+            assert fits(as_it_is, gpu) is (cell.kind == "fits") is (cell.rank == 0), cell
+            if cell.kind == "no" or changed.seconds is None:
                 assert cell.time == ""
             else:
-                assert cell.time == format_seconds(10_000_000 / seconds.tokens_per_second)
-                shown.append(cell.time)
-    assert shown
+                assert cell.time == format_seconds(10_000_000 / changed.seconds.tokens_per_second)
+                times.append(cell.time)
+    assert times
     page = render_page("models-on-gpus")
-    assert all(f"<small>{time}</small>" in page for time in shown)
+    assert all(f"<small>{time}</small>" in page for time in times)
+
+
+def fits(report: Report, gpu: Gpu) -> bool:
+    return need_of(report).fits(gpu.memory)
 
 
 @pytest.mark.parametrize("old", [True, False])

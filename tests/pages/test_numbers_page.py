@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -17,7 +18,7 @@ from calculator.units import format_bytes
 from templates.pages.calculator.context import ask
 from templates.pages.numbers.choices import Choice, choices
 from templates.pages.numbers.context import write_assets
-from templates.pages.numbers.figures import PLACES, Figures, all_figures
+from templates.pages.numbers.figures import PLACES, all_figures
 from templates.pages.numbers.one_layer import kept_by_one_layer, purpose_of
 from templates.pages.numbers.savings import TECHNIQUES, plain_state, techniques
 from templates.pieces.counted import count
@@ -27,16 +28,7 @@ CHOICES = {choice.name: choice for choice in choices()}
 # The Turing card and one of the others, whose kernels are the same.
 KERNELS = [name for name in CHOICES if name.endswith((".t4", ".rtx-4090"))]
 DEFAULT = next(iter(CHOICES))
-
-
-@pytest.fixture(scope="module")
-def page() -> str:
-    return render_page("numbers")
-
-
-@pytest.fixture(scope="module")
-def told() -> dict[str, Figures]:
-    return all_figures()
+told = cache(all_figures)
 
 
 def text_of(html: str) -> str:
@@ -52,28 +44,27 @@ def forward_activations(report: Report) -> int:
     return report.phases[Phase.FORWARD].activations
 
 
-def test_the_page_has_the_figures_of_its_first_choice(page: str, told: dict[str, Figures]) -> None:
+def test_the_page_has_the_figures_of_its_first_choice() -> None:
+    page = render_page("numbers")
     assert set(re.findall(r'data-figures="(\w+)"', page)) == set(PLACES)
-    for figures in told[DEFAULT].values():
+    for figures in told()[DEFAULT].values():
         assert figures in page
 
 
-def test_every_choice_has_a_file_that_the_script_names(
-    tmp_path: Path, page: str, told: dict[str, Figures]
-) -> None:
+def test_every_choice_has_a_file_that_the_script_names(tmp_path: Path) -> None:
     write_assets(tmp_path)
-    lists = re.findall(r"<select.*?</select>", page)
+    lists = re.findall(r"<select.*?</select>", render_page("numbers"))
     models, cards = (re.findall(r'value="([^"]+)"', one) for one in lists)
     names = {f"{model.split('/')[-1]}.{card}" for model in models for card in cards}
     files = {path.stem: path for path in (tmp_path / "numbers").iterdir()}
     assert names == set(CHOICES) == set(files)
     for name, path in files.items():
-        assert json.loads(path.read_text("utf-8")) == told[name]
+        assert json.loads(path.read_text("utf-8")) == told()[name]
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_the_figures_are_the_calculators(told: dict[str, Figures], name: str) -> None:
-    figures = told[name]
+def test_the_figures_are_the_calculators(name: str) -> None:
+    figures = told()[name]
     answer = ask("answer", **CHOICES[name].state)
     value, verdict = answer["figures"], answer["verdict"]["state"]
     peak, phase = value["report.gpu.peak"], value["report.gpu.phase"]
@@ -98,12 +89,12 @@ def test_the_figures_are_the_calculators(told: dict[str, Figures], name: str) ->
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_links_lead_to_the_choice(told: dict[str, Figures], name: str) -> None:
+def test_links_lead_to_the_choice(name: str) -> None:
     choice, places = CHOICES[name], ("plan", "curve", "changes", "savings")
     links = [
         dict(parse_qsl(unescape(query)))
         for place in places
-        for query in re.findall(r"calculator/\?([^\"]*)", told[name][place])
+        for query in re.findall(r"calculator/\?([^\"]*)", told()[name][place])
     ]
     assert len(links) >= 1 + 1 + 3 + 4
     for link in links:
@@ -113,8 +104,8 @@ def test_links_lead_to_the_choice(told: dict[str, Figures], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_what_is_said_of_the_peak_is_so(told: dict[str, Figures], name: str) -> None:
-    figures, report = told[name], report_of(CHOICES[name])
+def test_what_is_said_of_the_peak_is_so(name: str) -> None:
+    figures, report = told()[name], report_of(CHOICES[name])
     update, gpu = report.phases[Phase.UPDATE], report.gpu
     said = text_of(figures["parts"])
     if "no gradients yet" in said:
@@ -139,8 +130,8 @@ def test_what_is_said_of_the_peak_is_so(told: dict[str, Figures], name: str) -> 
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_what_is_said_of_the_changes_is_so(told: dict[str, Figures], name: str) -> None:
-    choice, said = CHOICES[name], text_of(told[name]["changes"])
+def test_what_is_said_of_the_changes_is_so(name: str) -> None:
+    choice, said = CHOICES[name], text_of(told()[name]["changes"])
     plain, changed = report_of(choice), report_of(choice, checkpointing="full")
     assert "Checkpointing removes most of the activations" in said
     assert forward_activations(changed) < 0.5 * forward_activations(plain)
@@ -216,10 +207,10 @@ def test_a_tensor_without_a_purpose_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CHOICES if name.endswith(".t4")])
-def test_each_technique_is_the_only_one_in_its_address(told: dict[str, Figures], name: str) -> None:
+def test_each_technique_is_the_only_one_in_its_address(name: str) -> None:
     plain = plain_state(CHOICES[name])
     for technique, (label, _, added) in zip(techniques(CHOICES[name]), TECHNIQUES, strict=True):
-        row = text_of(told[name]["savings"].partition(f">{label}<")[2].partition("</tr>")[0])
+        row = text_of(told()[name]["savings"].partition(f">{label}<")[2].partition("</tr>")[0])
         saving = technique.saving
         if saving is None:
             assert label in {"LoRA", "Sharing", "Reversible layers"}

@@ -13,11 +13,6 @@ from tests.pages.rendered import render_page
 NEARLY_EXACT = 0.0001
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
-    return render_page("tutorial")
-
-
 def test_every_way_to_train_has_been_measured_and_agrees() -> None:
     for stair in stairs():
         assert stair.measured == pytest.approx(stair.peak, rel=NEARLY_EXACT)
@@ -36,16 +31,16 @@ def test_the_marked_way_is_the_notebooks() -> None:
     assert "offload" not in plan
 
 
-def test_the_code_on_the_page_is_the_notebooks(page: str) -> None:
-    shown = re.findall(r"^```python\n(.*?)\n```$", page, re.M | re.S)
+def test_the_code_on_the_page_is_the_notebooks() -> None:
+    shown = re.findall(r"^```python\n(.*?)\n```$", render_page("tutorial"), re.M | re.S)
     cells = [re.sub(r"\n{2,}", "\n\n", cell) for cell in code_cells(NOTEBOOK).values()]
     assert len(shown) >= 4
     assert set(shown) <= set(cells)
 
 
-def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit(page: str) -> None:
+def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit() -> None:
     for card in cards():
-        assert f">{card.gpu.title}<" in page
+        assert f">{card.gpu.title}<" in render_page("tutorial")
         batches = {"batch_size": str(card.batch + 1)}
         assert tutorial_page.needed(card.gpu, **batches) > card.gpu.memory
     assert len(cards()) == sum(gpu.memory <= SMALL for gpu in COMMON)

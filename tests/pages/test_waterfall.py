@@ -5,27 +5,20 @@ import pytest
 from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
 from templates.pages.measurements import long_rounds, sparse_links
 from templates.pages.measurements.context import times_less
-from templates.pages.measurements.waterfall import LONG, Fall
+from templates.pages.measurements.waterfall import LONG
 from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 
 
-@pytest.fixture(scope="module")
-def falls() -> list[Fall]:
-    return waterfall(sparse_links.read())
-
-
-def test_the_cluster_sends_all_in_32_bits_and_the_2021_run_its_gradients_and_weights(
-    falls: list[Fall],
-) -> None:
+def test_the_exchange_falls_from_all_in_32_bits_to_rounds_of_one_file_up_and_the_others_down() -> (
+    None
+):
+    falls = waterfall(sparse_links.read())
     # 1,116,354,148 numbers of 4 bytes (reference run), 7/8 of them out and back, both ways, 8 times
     assert falls[0].moved == pytest.approx(8 * 4 * 1_116_354_148 * 4 * 7 / 8)
     # 126.4 MB of gradients in 8 bits (reference run) and as much of weights
     (paper,) = (fall for fall in falls if fall.label == "Averaged weights")
     assert paper.moved / 1e6 == pytest.approx(2 * 126.4 * 4 * 7 / 8, abs=0.5)
-
-
-def test_rounds_move_one_file_up_and_the_others_down(falls: list[Fall]) -> None:
     round_, longer = falls[-2:]
     # 0.2266 bits for each of 125.9 million parameters; headers of packets come on top
     assert round_.moved / 1e6 == pytest.approx(3.57 * ROUND_PEERS, rel=0.08)

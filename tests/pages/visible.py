@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from xml.etree.ElementTree import HTML_EMPTY
 
 UNSEEN = {"head", "noscript", "script", "style", "template"}
 CODE = {"code", "kbd", "pre", "samp"}
-VOID = {
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
-    "wbr",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ class VisibleText(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
+        if tag not in HTML_EMPTY:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
