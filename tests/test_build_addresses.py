@@ -14,21 +14,16 @@ from tools import addresses
 from tools.console import ROOT, BuildError
 
 
-@pytest.mark.parametrize(
-    ("given", "address", "path"),
-    [
+def test_the_sites_address_ends_with_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, address, path in (
         ("", "", "/"),
         ("https://example.org", "https://example.org/", "/"),
         ("https://example.org/a/b/", "https://example.org/a/b/", "/a/b/"),
         (" http://localhost:8000/a ", "http://localhost:8000/a/", "/a/"),
-    ],
-)
-def test_the_sites_address_ends_with_a_slash(
-    given: str, address: str, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SITE_URL", given)
-    assert addresses.site_url() == address
-    assert addresses.path_of(address) == path
+    ):
+        monkeypatch.setenv("SITE_URL", given)
+        assert addresses.site_url() == address
+        assert addresses.path_of(address) == path
 
 
 @pytest.mark.parametrize(

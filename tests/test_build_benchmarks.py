@@ -4,43 +4,25 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from benchmarks.__main__ import KNOWN, recorded, stale
 from benchmarks.figures import Figure, Table, percentile, write_part
 from benchmarks.lighthouse import request_count
 from tools.console import ROOT
 
 
-@pytest.mark.parametrize(
-    ("values", "share", "expected"),
-    [
-        ([3.0], 0.95, 3.0),
-        ([float(n) for n in range(1, 101)], 0.95, 95.0),
-        ([5.0, 1.0, 3.0], 0.5, 3.0),
-        ([5.0, 1.0, 3.0], 1.0, 5.0),
-    ],
-)
-def test_a_percentile_is_the_smallest_value_that_enough_do_not_exceed(
-    values: list[float], share: float, expected: float
-) -> None:
-    assert percentile(values, share) == expected
+def test_a_percentile_is_the_smallest_value_that_enough_do_not_exceed() -> None:
+    assert percentile([3.0], 0.95) == 3.0
+    assert percentile([float(n) for n in range(1, 101)], 0.95) == 95.0
+    assert percentile([5.0, 1.0, 3.0], 0.5) == 3.0
+    assert percentile([5.0, 1.0, 3.0], 1.0) == 5.0
 
 
-@pytest.mark.parametrize(
-    ("figure", "words"),
-    [
-        (Figure("slider", 16.7, "ms", 16.7), ["met"]),
-        (Figure("slider", 16.8, "ms", 16.7), ["MISSED"]),
-        (Figure("score", 98, "", 98, at_least=True), ["met"]),
-        (Figure("score", 97.9, "", 98, at_least=True), ["MISSED"]),
-        (Figure("bytes", 1.0, "bytes"), []),
-    ],
-)
-def test_a_target_is_met_up_to_its_own_value_and_a_score_from_it_up(
-    figure: Figure, words: list[str]
-) -> None:
-    assert figure.verdict().split()[-1:] == words
+def test_a_target_is_met_up_to_its_own_value_and_a_score_from_it_up() -> None:
+    assert Figure("slider", 16.7, "ms", 16.7).verdict() == "target 16.7 ms: met"
+    assert Figure("slider", 16.8, "ms", 16.7).verdict().endswith(": MISSED")
+    assert Figure("score", 98, "", 98, at_least=True).verdict().endswith(": met")
+    assert Figure("score", 97.9, "", 98, at_least=True).verdict().endswith(": MISSED")
+    assert Figure("bytes", 1.0, "bytes").verdict() == ""
 
 
 def test_a_part_is_written_beside_the_others_with_its_own_machine(tmp_path: Path) -> None:

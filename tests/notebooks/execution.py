@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -27,12 +26,15 @@ def code_of(notebook: NotebookNode, cell_id: str) -> str:
     return str(source)
 
 
-def execute(
-    name: str, parameters: Mapping[str, object], folder: Path, **environment: str
-) -> dict[str, str]:
-    """Run a notebook in `folder`, without a network; what each cell printed, by the cell's id."""
+def execute(name: str, parameters: Mapping[str, object], folder: Path) -> dict[str, str]:
+    """Run a notebook in `folder`, without a network; what each cell printed, by the cell's id.
+
+    The kernel finds our packages and one thread, and no network or cache of this machine.
+    """
     client = prepared(name, parameters, folder)
-    client.execute(env={**os.environ, **_offline(folder), **environment})
+    own = {"PYTHONPATH": str(ROOT), "IPYTHONDIR": str(folder / "ipython"), "OMP_NUM_THREADS": "1"}
+    offline = {"HF_HOME": str(folder / "hub"), "HF_HUB_OFFLINE": "1", "PIP_NO_INDEX": "1"}
+    client.execute(env={**os.environ, **own, **offline})
     return printed(client.nb)
 
 
@@ -53,25 +55,13 @@ def prepared(name: str, parameters: Mapping[str, object], folder: Path) -> Noteb
 
 
 def printed(notebook: NotebookNode) -> dict[str, str]:
-    return {cell.id: _printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
-
-
-def _offline(folder: Path) -> dict[str, str]:
-    """The kernel finds our packages and one thread, and no network or cache of this machine."""
+    """Standard output of each cell; libraries draw their progress bars on the other stream."""
     return {
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "HF_HOME": str(folder / "hub"),
-        "HF_HUB_OFFLINE": "1",
-        "PIP_NO_INDEX": "1",
-        "IPYTHONDIR": str(folder / "ipython"),
+        cell.id: "".join(
+            output.text
+            for output in cell.outputs
+            if output.output_type == "stream" and output.name == "stdout"
+        )
+        for cell in notebook.cells
+        if cell.cell_type == "code"
     }
-
-
-def _printed(cell: Any) -> str:
-    """Standard output; libraries draw their progress bars on the other stream."""
-    return "".join(
-        output.text
-        for output in cell.outputs
-        if output.output_type == "stream" and output.name == "stdout"
-    )

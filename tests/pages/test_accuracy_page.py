@@ -26,10 +26,6 @@ from validation.real import BEFORE_2, held_or_not
 from validation.scoreboard import TARGET_MOST, Score
 
 
-def of_the_t4() -> list[Score]:
-    return [score for score in scores() if score.source.key == "t4"]
-
-
 @pytest.fixture(scope="module")
 def page() -> str:
     return render_page("accuracy")
@@ -45,7 +41,7 @@ def errors_of(chosen: list[Score]) -> list[float]:
 
 def test_the_first_sentences_say_what_a_t4_showed(page: str) -> None:
     allocated, reserved, used = (
-        [score for score in of_the_t4() if score.figure is figure]
+        [one for one in scores() if (one.source.key, one.figure) == ("t4", figure)]
         for figure in (Figure.ALLOCATED, Figure.OF_ALLOCATOR, Figure.USED)
     )
     lead = page.partition("{: .lead }")[0]

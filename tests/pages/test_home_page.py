@@ -34,15 +34,9 @@ from templates.pieces.scripts import ask_script
 from tests.browser.written_run import WrittenRun
 from tests.pages.rendered import render_page
 from tests.pages.scripts import call
+from tests.pages.test_live_page import person
 
 SHOWN = 24  # the most volunteers that templates/pages/index/ring.js draws
-
-
-def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:
-    who = {"id": f"{number:04d}", "name": name or f"volunteer {number}", "samples": samples}
-    seen = {"first_seen": f"2026-01-01T00:{number % 60:02d}:00Z"}
-    seen |= {"last_seen": "2026-01-01T02:00:00Z"}
-    return {**who, "state": state, "seconds": 60.0, "steps": 1, **seen}
 
 
 def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
@@ -67,7 +61,7 @@ def drawn(run: Run, *peers: dict[str, object]) -> ElementTree.Element:
 @pytest.mark.parametrize("count", [1, 2, 4, 12, 24, 500])
 def test_volunteers_stay_in_the_figure_and_apart(young: Run, count: int) -> None:
     left, top, width, height = map(float, drawn(young).get("viewBox", "").split())
-    placed = discs([peer(number, 10 + number) for number in range(count)])
+    placed = discs([person(number, samples=10 + number) for number in range(count)])
     assert len(placed) == min(count, SHOWN)
     for disc in placed:
         assert left + disc["radius"] <= disc["x"] <= left + width - disc["radius"]
@@ -78,16 +72,16 @@ def test_volunteers_stay_in_the_figure_and_apart(young: Run, count: int) -> None
 
 
 def test_a_discs_area_is_the_contribution() -> None:
-    small, large = discs([peer(0, 100), peer(1, 400)])
+    small, large = discs([person(0, samples=100), person(1, samples=400)])
     assert large["radius"] == pytest.approx(2 * small["radius"])
 
 
 def test_lines_join_each_two_who_are_there_and_a_hostile_name_is_only_text(young: Run) -> None:
     name = '<script>"&'
-    figure = drawn(young, peer(0, 9, name=name), peer(1, 9, "syncing"), peer(2, 9, "left"))
+    figure = drawn(young, person(0, name=name), person(1, state="syncing"), person(2, state="left"))
     lines = [line for line in figure.iter() if line.get("class") == "swarm__chord"]
     on = [line.get("data-ends") for line in lines if line.get("data-off") is None]
-    assert (len(lines), on) == (3, ["0000 0001"])
+    assert (len(lines), on) == (3, [f"{0:012x} {1:012x}"])
     assert name in {text.text for text in figure.findall(".//text")}
     assert name in figure.get("aria-label", "")
 
