@@ -51,16 +51,11 @@ def test_32_bit_mode_equals_the_reference(gradient_size: float, max_weight_norm:
     # in the smallest chunks: every tensor is updated in more than one
     options = replace(PLAIN, max_weight_norm=max_weight_norm, chunk_size=PLAIN.block_size)
     generator = torch.Generator().manual_seed(0)
-    parameters = [torch.randn(40, 30, generator=generator), torch.zeros(30)]
-    expected = [parameter.double() for parameter in parameters]
-    parameters = [torch.nn.Parameter(parameter) for parameter in parameters]
-    optimizer = Lamb(
-        [
-            {"params": parameters[:1], "weight_decay": 0.045},
-            {"params": parameters[1:], "weight_decay": 0.0},
-        ],
-        options,
-    )
+    first = torch.randn(40, 30, generator=generator), torch.zeros(30)
+    parameters, decays = [torch.nn.Parameter(one) for one in first], (0.045, 0.0)
+    expected = [parameter.detach().double() for parameter in parameters]
+    groups = zip(parameters, decays, strict=True)
+    optimizer = Lamb([{"params": [p], "weight_decay": decay} for p, decay in groups], options)
     states: list[dict[str, Any]] = [{}, {}]
     for _ in range(10):
         for parameter in parameters:
@@ -68,7 +63,7 @@ def test_32_bit_mode_equals_the_reference(gradient_size: float, max_weight_norm:
         norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in parameters))
         clip = min(1.0, options.max_gradient_norm / norm)
         optimizer.step()
-        for index, decay in enumerate((0.045, 0.0)):
+        for index, decay in enumerate(decays):
             expected[index] = reference_step(
                 expected[index], parameters[index].grad, states[index], options, clip, decay
             )
@@ -111,8 +106,8 @@ def test_chunks_do_not_change_the_update() -> None:
             weights.grad = torch.randn(5000, generator=generator)
             optimizer.step()
         results.append(weights.detach())
-    torch.testing.assert_close(results[0], results[1], atol=0, rtol=1e-6)
-    torch.testing.assert_close(results[0], results[2], atol=0, rtol=1e-6)
+    for result in results[1:]:
+        torch.testing.assert_close(results[0], result, atol=0, rtol=1e-6)
 
 
 def test_8_bit_states_take_two_bytes_a_parameter_and_small_tensors_keep_32_bits() -> None:

@@ -1,7 +1,7 @@
-"""Clocks for tests: one that is set, one that ticks at every look."""
+"""A clock for tests, which is set."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -18,9 +18,3 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now + 1e-6 * next(self._looks)
-
-
-def ticking() -> Callable[[], float]:
-    """A clock that is a second later at each look."""
-    count = itertools.count()
-    return lambda: next(count)

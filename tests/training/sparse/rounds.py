@@ -1,6 +1,7 @@
 """A small run to host: its layout, states and files."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +95,5 @@ def make_report(
     key: RSAPrivateKey, number: int = 0, state: str = "training", **fields: Any
 ) -> bytes:
     now = time.time()
-    usual: dict[str, Any] = {
-        "name": "alice",
-        "session": now - 60,
-        "time": now,
-        "loss": 2.0,
-        "bytes_sent": 1,
-        "bytes_received": 2,
-    }
-    return report.write(RUN, Report(state=state, number=number, **(usual | fields)), key)
+    usual = Report("alice", state, now - 60, now, number, 2.0, bytes_sent=1, bytes_received=2)
+    return report.write(RUN, replace(usual, **fields), key)

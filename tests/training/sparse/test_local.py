@@ -7,48 +7,36 @@ import pytest
 import torch
 
 from training.sparse.peer import train_locally
-from training.sparse.shared import SharedState
 
 RATE = 0.5
 
 
-class Lesson:
-    """A model of one weight vector whose gradients are given, each for 8 samples."""
+def train(
+    gradients: list[float], steps: int, norm: float = math.inf
+) -> tuple[torch.Tensor, int, int, torch.Tensor]:
+    """Train a vector from 1, 2, 3 on with gradients, each of 8 samples; a second passes a step.
 
-    def __init__(self, gradients: list[float]) -> None:
-        self.weights = torch.nn.Parameter(torch.zeros(3))
-        self.optimizer = torch.optim.SGD([self.weights], lr=RATE)
-        self._gradients = iter(gradients)
-        self.steps = 0
-        self.state = SharedState(torch.tensor([1.0, 2.0, 3.0]))
+    Returns:
+        The pseudo-gradient, the samples and the steps that were made, and the vector.
+    """
+    weights, left = torch.nn.Parameter(torch.zeros(3)), iter(gradients)
 
-    def compute(self) -> int:
-        self.steps += 1
-        self.weights.grad = torch.full((3,), next(self._gradients))
+    def compute() -> int:
+        weights.grad = torch.full((3,), next(left))
         return 8
 
-    def train(self, steps: int, norm: float = math.inf) -> tuple[torch.Tensor, int, int]:
-        """Train with a clock that ticks once before each step."""
-        ticks = itertools.count()
-        difference, samples = train_locally(
-            self.state.weights,
-            [self.weights],
-            self.optimizer,
-            self.compute,
-            steps,
-            norm,
-            clock=lambda: next(ticks),
-        )
-        return difference, samples, self.steps
+    start, optimizer = torch.tensor([1.0, 2.0, 3.0]), torch.optim.SGD([weights], lr=RATE)
+    clock = itertools.count().__next__
+    made = train_locally(start, [weights], optimizer, compute, steps, norm, clock=clock)
+    assert start.tolist() == [1.0, 2.0, 3.0]
+    return *made, len(gradients) - len(list(left)), weights
 
 
 def test_the_pseudo_gradient_is_how_far_the_local_steps_went() -> None:
-    lesson = Lesson([1.0, 2.0, 3.0, 100.0])
-    difference, samples, steps = lesson.train(3)
+    difference, samples, steps, weights = train([1.0, 2.0, 3.0, 100.0], 3)
     assert difference.tolist() == [3.0] * 3  # RATE * (1 + 2 + 3)
     assert (samples, steps) == (24, 3)
-    assert lesson.weights.tolist() == [-2.0, -1.0, 0.0]
-    assert lesson.state.weights.tolist() == [1.0, 2.0, 3.0]
+    assert weights.tolist() == [-2.0, -1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +45,11 @@ def test_the_pseudo_gradient_is_how_far_the_local_steps_went() -> None:
     ids=["a slow peer makes one step", "NaN changes nothing", "infinity changes nothing"],
 )
 def test_one_good_step_counts(gradients: list[float], steps: int, made: int) -> None:
-    difference, *counted = Lesson(gradients).train(steps)
+    difference, *counted, _ = train(gradients, steps)
     assert difference.tolist() == [1.0] * 3
     assert counted == [8, made]
 
 
 def test_a_long_gradient_is_shortened() -> None:
-    difference, _, _ = Lesson([100.0]).train(1, norm=1.0)
+    difference, *_ = train([100.0], 1, norm=1.0)
     assert difference.norm().item() == pytest.approx(RATE, rel=1e-4)

@@ -47,19 +47,11 @@ def test_an_address_is_signed_as_the_published_example_is() -> None:
     )
 
 
-def test_a_file_goes_in_and_out_and_is_removed(process: ObjectServer, store: ObjectStore) -> None:
-    assert store.put(CONTENT) == SUM
-    assert process.names() == {SUM}
-    assert httpx.get(store.address_of(SUM)).content == CONTENT
-    store.forget(SUM)
-    assert process.names() == set()
-    store.check()
-    assert process.names() == set()
-
-
-def test_an_address_is_for_one_file_alone(process: ObjectServer, store: ObjectStore) -> None:
+def test_a_file_goes_in_out_by_an_address_for_it_alone_and_is_removed(
+    process: ObjectServer, store: ObjectStore
+) -> None:
     """A volunteer has the address alone: no key is in it."""
-    store.put(CONTENT)
+    assert store.put(CONTENT) == SUM
     address = store.address_of(SUM)
     assert object_server.SECRET not in address
     assert httpx.get(address).content == CONTENT
@@ -68,6 +60,9 @@ def test_an_address_is_for_one_file_alone(process: ObjectServer, store: ObjectSt
         assert "SignatureDoesNotMatch" in httpx.request(method, address).text
     assert process.names() == {SUM}
     store.forget(SUM)
+    assert process.names() == set()
+    store.check()
+    assert process.names() == set()
 
 
 def test_a_permission_expires(process: ObjectServer) -> None:

@@ -31,13 +31,16 @@ def test_the_first_number_takes_the_lowest_bits() -> None:
     assert pack(torch.tensor([0xABC, 0x123]), 12).tolist() == [0xBC, 0x3A, 0x12]
 
 
-@pytest.mark.parametrize(("content", "bits", "count"), [([4], 2, 1), ([0, 16, 0], 12, 1)])
-def test_spare_bits_must_be_zero(content: list[int], bits: int, count: int) -> None:
-    with pytest.raises(ValueError, match="not zero"):
+@pytest.mark.parametrize(
+    ("content", "bits", "count", "reason"),
+    [
+        ([4], 2, 1, "not zero"),
+        ([0, 16, 0], 12, 1, "not zero"),
+        *(([0] * size, 12, 2, f"{size} bytes for 2 numbers of 12 bits") for size in (0, 2, 4)),
+    ],
+)
+def test_spare_bits_are_zero_and_no_byte_is_missing_or_more(
+    content: list[int], bits: int, count: int, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
         unpack(torch.tensor(content, dtype=torch.uint8), bits, count)
-
-
-@pytest.mark.parametrize("size", [0, 2, 4])
-def test_another_number_of_bytes_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=f"{size} bytes for 2 numbers of 12 bits"):
-        unpack(torch.zeros(size, dtype=torch.uint8), 12, 2)

@@ -21,13 +21,7 @@ from training.sparse.payload import Round
 LAYOUT = Layout((5000, 30))
 ROUND = Round("our-run", 7, "ab" * 32)
 KEY = RSAPrivateKey()
-
-
-def draw_update() -> bytes:
-    return encode(torch.randn(5030, generator=torch.Generator().manual_seed(0)), LAYOUT)
-
-
-UPDATE = draw_update()
+UPDATE = encode(torch.randn(5030, generator=torch.Generator().manual_seed(0)), LAYOUT)
 FILE = payload.write(ROUND, 96, UPDATE, KEY)
 
 
@@ -56,33 +50,26 @@ def test_a_payload_says_who_did_what_in_two_kilobytes(
 
 
 @pytest.mark.parametrize(
-    "changes",
+    "fields",
     [
-        {"samples": 0},
-        {"samples": -3},
-        {"samples": 9.5},
-        {"samples": True},
-        {"samples": "96"},
-        {"samples": 2**40},
-        {"number": 7.0},
-        {"number": True},
-        {"number": -1},
-        {"run": 5},
-        {"start": "AB" * 32},
-        {"start": None},
-        {"more": 1},
+        *(
+            FIELDS | {name: value}
+            for name, values in {
+                "samples": (0, -3, 9.5, True, "96", 2**40),
+                "number": (7.0, True, -1),
+                "run": (5,),
+                "start": ("AB" * 32, None),
+                "more": (1,),
+            }.items()
+            for value in values
+        ),
+        *({name: FIELDS[name] for name in FIELDS.keys() - {missing}} for missing in FIELDS),
     ],
 )
-def test_a_signed_header_must_be_a_payloads(changes: dict[str, Any]) -> None:
+def test_a_signed_header_must_be_a_payloads(fields: dict[str, Any]) -> None:
     read(sign(FIELDS))
     with pytest.raises(FileError, match=r"header|samples"):
-        read(sign(FIELDS | changes))
-
-
-def test_a_field_must_not_be_missing() -> None:
-    for field in FIELDS:
-        with pytest.raises(FileError, match=r"header|samples"):
-            read(sign({name: value for name, value in FIELDS.items() if name != field}))
+        read(sign(fields))
 
 
 def test_a_file_of_another_kind_or_length_is_no_payload() -> None:
@@ -94,25 +81,20 @@ def test_a_file_of_another_kind_or_length_is_no_payload() -> None:
         sign(FIELDS | {"run": "a" * envelope.HEADER_BYTES})
 
 
-class Thief(RSAPrivateKey):
-    """Signs with its own key, and shows another public one."""
-
-    def __init__(self, shown: Any) -> None:
-        self._private_key, self._shown = KEY._private_key, shown
-
-    def get_public_key(self) -> Any:
-        return self._shown
+def make_thief(shown: Any) -> Any:
+    """A key that signs with its own half, and shows another public one."""
+    return SimpleNamespace(sign=KEY.sign, get_public_key=lambda: shown)
 
 
 def test_nobody_signs_with_the_key_of_another_or_of_no_peer(keys: list[RSAPrivateKey]) -> None:
     stolen = keys[0].get_public_key()
-    content = payload.write(ROUND, 96, UPDATE, Thief(stolen))
+    content = payload.write(ROUND, 96, UPDATE, make_thief(stolen))
     assert stolen.to_bytes().decode().encode() in content
     with pytest.raises(FileError, match="did not sign"):
         read(content)
     nobodys = SimpleNamespace(to_bytes=lambda: b"ssh-rsa none")
     with pytest.raises(FileError, match="RSA key"):
-        read(payload.write(ROUND, 96, UPDATE, Thief(nobodys)))
+        read(payload.write(ROUND, 96, UPDATE, make_thief(nobodys)))
 
 
 @given(st.integers(0, len(FILE) - 1), st.integers(0, 7))

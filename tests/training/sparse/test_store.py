@@ -36,10 +36,9 @@ def test_a_file_is_found_by_its_sum_and_refused_when_it_is_another(
 
 @pytest.mark.parametrize("sha256", ["", "../names/a", "ab" * 31, "AB" * 32, "ab" * 32 + "\n"])
 def test_what_is_no_sum_reaches_no_file(store: FolderStore, sha256: str) -> None:
-    with pytest.raises(StoreError, match="not a SHA-256"):
-        store.get(sha256, 3)
-    with pytest.raises(StoreError, match="not a SHA-256"):
-        store.point("closings/1", sha256)
+    for call in (lambda: store.get(sha256, 3), lambda: store.point("closings/1", sha256)):
+        with pytest.raises(StoreError, match="not a SHA-256"):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -76,11 +75,10 @@ def test_what_is_forgotten_is_gone_and_can_be_forgotten_again(store: FolderStore
         store.point(name, sha256)
     assert store.path_of(sha256) is not None
     assert store.came_at(sha256) > 0
-    for _ in range(2):
-        for name in ("closings/1", "closings/2"):
-            store.forget(name)
-            assert store.find(name) is None
-            assert store.path_of(sha256) is None
+    for name in ("closings/1", "closings/2") * 2:
+        store.forget(name)
+        assert store.find(name) is None
+        assert store.path_of(sha256) is None
     assert store.came_at(sha256) == 0
 
 

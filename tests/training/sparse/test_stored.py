@@ -42,8 +42,9 @@ class Scene:
     said: list[str] = field(default_factory=list)
     stores: list[WebStore] = field(default_factory=list)
 
-    def open(self) -> WebStore:
-        store = WebStore(self.address, None, self.objects.address, self.said.append, self.clock)
+    def open(self, objects: str = "") -> WebStore:
+        objects = objects or self.objects.address
+        store = WebStore(self.address, None, objects, self.said.append, self.clock)
         self.stores.append(store)
         return store
 
@@ -126,10 +127,9 @@ def test_a_spoilt_file_is_taken_from_the_host(scene: Scene, keys: list[RSAPrivat
     sha256, content = scene.upload(keys[1])
     reader = scene.open()
     path = scene.objects.folder / sha256
-    path.write_bytes(bytes(len(content)))
-    assert reader.get(sha256, len(content)) == content
-    path.write_bytes(content + b".")
-    assert reader.get(sha256, len(content)) == content
+    for spoilt in (bytes(len(content)), content + b"."):
+        path.write_bytes(spoilt)
+        assert reader.get(sha256, len(content)) == content
     path.unlink()
     assert reader.get(sha256, len(content)) == content
     assert scene.host.bytes_out == 3 * len(content)
@@ -153,8 +153,7 @@ def test_what_is_forgotten_leaves_the_store(scene: Scene, keys: list[RSAPrivateK
 
 def test_a_host_may_send_nobody_elsewhere(scene: Scene, keys: list[RSAPrivateKey]) -> None:
     sha256, content = scene.upload(keys[1])
-    store = WebStore(scene.address, None, "http://127.0.0.1:9/elsewhere", scene.said.append)
-    scene.stores.append(store)
+    store = scene.open("http://127.0.0.1:9/elsewhere")
     assert store.get(sha256, 10**6) == content
     assert "an address that is not in http://127.0.0.1:9/elsewhere" in scene.said[0]
     with pytest.raises(StoreError, match="is not there"):
