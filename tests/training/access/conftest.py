@@ -29,6 +29,7 @@ MALLORY = HUB_PREFIX + "mallorysSecretToken0123456789abcd"
 STRANGER = HUB_PREFIX + "strangersSecretToken0123456789abc"
 UNKNOWN = HUB_PREFIX + "nobodysSecretToken0123456789abcde"
 TOKENS = (ALICE, MALLORY, STRANGER, UNKNOWN)
+OURS, FAST = Policy("our-run", "our-org"), Rate(1000, 1000.0)
 # Each client reads all certificates; no connection is kept, since servers come and go.
 WEB = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
 
@@ -67,35 +68,26 @@ def open_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
     with ExitStack() as stack:
 
         def open_one(
-            policy: Policy | None = None,
-            address_rate: Rate | None = None,
-            user_rate: Rate | None = None,
+            policy: Policy = OURS,
+            address_rate: Rate = FAST,
+            user_rate: Rate = FAST,
             remember_seconds: float = 0.0,
         ) -> Place:
-            policy = policy or Policy("our-run", "our-org")
             users = {
                 ALICE: StandInUser("alice", ("Our-Org", "others")),
                 MALLORY: StandInUser("mallory", ("our-org",)),
                 STRANGER: StandInUser("stranger", ("others",)),
             }
             hub = stack.enter_context(StandInHub(users))
-            books = Books(tmp_path)
-            admissions = Admissions(
-                policy,
-                read_key(tmp_path),
-                books,
-                Hub(hub.endpoint, remember_seconds),
-                user_rate or Rate(1000, 1000.0),
+            key, books = read_key(tmp_path), Books(tmp_path)
+            asked = Hub(hub.endpoint, remember_seconds)
+            application = make_service(
+                Admissions(policy, key, books, asked, user_rate), address_rate
             )
-            application = make_service(admissions, address_rate or Rate(1000, 1000.0))
             served = WebHost(application, "127.0.0.1", 0)
             stack.callback(served.close)
-            run = RunFile(
-                name=policy.run,
-                recipe="tiny",
-                organisation=policy.organisation,
-                authority=served.address,
-            )
+            own = {"organisation": policy.organisation, "authority": served.address}
+            run = RunFile(name=policy.run, recipe="tiny", **own)
             return Place(run, tmp_path, hub, books)
 
         yield open_one

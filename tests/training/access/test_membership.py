@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,8 +20,9 @@ from calculator.errors import InputError
 from tests.training.access.conftest import ALICE, Place
 from tests.training.processes import wait_for
 from tests.training.sparse.clocks import Clock
+from training.__main__ import main
 from training.access import grants
-from training.access.causes import AccessRefusedError, Cause
+from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
 from training.access.client import Admission
 from training.access.grants import Grant, GrantError
 from training.access.membership import Membership, Renewal, admitted
@@ -29,6 +31,7 @@ from training.authority.keys import find_authority_folder, read_key, sign_own
 from training.records import directory
 from training.records.directory import EXPIRATION_SECONDS, PAUSE_SECONDS, Directory, announce
 from training.records.owners import BanList, contributor_of, tag_of
+from training.run import supervisor
 from training.run.runfile import RunFile
 
 KEY = Ed25519PrivateKey.generate()
@@ -37,11 +40,8 @@ PEER = RSAPrivateKey.process_wide().get_public_key().to_bytes().decode()
 
 def admission(lifetime: float) -> Admission:
     expires = int(time.time() + lifetime)
-    return Admission(grants.issue(KEY, "our-run", "alice", PEER, expires), text_of(KEY))
-
-
-def text_of(key: Ed25519PrivateKey) -> str:
-    return grants.public_key_text(key)
+    grant = grants.issue(KEY, "our-run", "alice", PEER, expires)
+    return Admission(grant, grants.public_key_text(KEY))
 
 
 @pytest.fixture
@@ -56,16 +56,16 @@ def _no_stored_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_access_is_renewed_before_it_expires(membership: Membership) -> None:
-    announced: list[int] = []
-    membership.listeners.append(lambda grant: announced.append(grant.expires))
+    announced: set[int] = set()
+    membership.listeners.append(lambda grant: announced.add(grant.expires))
     lapses: list[bool] = []
+
+    def has_renewed() -> bool:
+        lapses.append(membership.has_expired)
+        return len(announced) >= 2
+
     stop = threading.Event()
     with Renewal(membership, lambda: admission(4.0), print, stop):
-
-        def has_renewed() -> bool:
-            lapses.append(membership.has_expired)
-            return len(set(announced)) >= 2
-
         wait_for("a new grant", has_renewed)
     assert sum(lapses) < len(lapses) / 2  # a busy machine may be late, never mostly
     assert not stop.is_set()
@@ -96,34 +96,23 @@ def test_anothers_access_in_the_file_is_not_used(tmp_path: Path) -> None:
     assert Membership(tmp_path, "our-run", other).has_expired
 
 
+DOWN = AccessRefusedError(Cause.AUTHORITY_UNREACHABLE)
+
+
 def test_an_outage_is_told_and_bridged_while_access_lasts(membership: Membership) -> None:
     said: list[str] = []
-    answers: list[Admission | Cause] = [
-        admission(4.0),
-        Cause.AUTHORITY_UNREACHABLE,
-        Cause.AUTHORITY_UNREACHABLE,
-        admission(60.0),
-    ]
-
-    def ask() -> Admission:
-        answer = answers.pop(0)
-        if isinstance(answer, Cause):
-            raise AccessRefusedError(answer)
-        return answer
-
     stop = threading.Event()
+    ask = Mock(side_effect=[admission(4.0), DOWN, DOWN, admission(60.0)])
     with Renewal(membership, ask, said.append, stop):
-        wait_for("all answers", lambda: not answers and len(said) >= 2)
+        wait_for("the renewal", lambda: len(said) >= 2)
     assert "access could not be renewed and lasts until" in said[0]
     assert "authority does not respond" in said[0]
-    assert said[-1] == "access to the run is renewed"
+    assert said[1:] == ["access to the run is renewed"]
     assert not stop.is_set()
 
 
 def test_earlier_access_is_used_while_the_authority_is_down(membership: Membership) -> None:
-    def ask() -> Admission:
-        raise AccessRefusedError(Cause.AUTHORITY_UNREACHABLE)
-
+    ask = Mock(side_effect=DOWN)
     with pytest.raises(AccessRefusedError), Renewal(membership, ask, print, threading.Event()):
         pass
     membership.write(admission(300))
@@ -132,14 +121,8 @@ def test_earlier_access_is_used_while_the_authority_is_down(membership: Membersh
 
 
 def test_a_refused_renewal_ends_the_work_and_says_why(membership: Membership) -> None:
-    answers = [admission(3.0)]
-
-    def ask() -> Admission:
-        if answers:
-            return answers.pop()
-        raise AccessRefusedError(Cause.BANNED, "sent wrong gradients")
-
-    stop = threading.Event()
+    refusal, stop = AccessRefusedError(Cause.BANNED, "sent wrong gradients"), threading.Event()
+    ask = Mock(side_effect=[admission(3.0), refusal])
     with (
         pytest.raises(AccessRefusedError, match="sent wrong gradients"),
         Renewal(membership, ask, print, stop),
@@ -169,8 +152,7 @@ def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> 
     theirs = place.ask(ALICE)
     folder, stop = place.folder / "monitor", threading.Event()
     assert find_authority_folder(place.run, place.folder) == place.folder
-    public_key = key.get_public_key().to_bytes().decode()
-    ask = partial(sign_own, place.folder, place.run.name, public_key)
+    ask = partial(sign_own, place.folder, place.run.name, PEER)
     with admitted(place.run, key, folder, print, stop, ask) as membership:
         assert membership.current().grant.username == "(monitor)"
         assert membership.verify(theirs.grant.to_bytes(), theirs.grant.peer_id)
@@ -188,11 +170,16 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         read_key(tmp_path)
 
 
-def test_who_has_no_token_is_told_where_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_no_token_is_told_where_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(AccessRefusedError, match="settings/tokens") as caught:
-        provide_token()
-    assert caught.value.cause is Cause.TOKEN_MISSING
+    run = RunFile(name="our-run", recipe="tiny", organisation="us", authority="http://127.0.0.1:9")
+    (tmp_path / "run.toml").write_text(run.to_toml())
+    assert main(["join", str(tmp_path / "run.toml")]) == supervisor.NOT_ADMITTED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert EXPLANATIONS[Cause.TOKEN_MISSING].meaning in line
+    assert "huggingface.co/settings/tokens" in line
 
 
 def test_a_token_typed_at_the_prompt_is_kept_for_the_processes_started(
@@ -246,12 +233,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def known(table: Any, membership: Membership | None, folder: Path) -> Callable[[], Grant | None]:
+    """A search for a peer's grant, by one that has access itself where there is an authority."""
+    if membership is not None:
+        membership.write(admission(60.0))
     list_of_grants = Directory(table, membership, BanList(folder))
     return lambda: asyncio.run(list_of_grants.find(PEER_ID))
 
 
 def test_a_grant_is_looked_up_once(membership: Membership, tmp_path: Path, clock: Clock) -> None:
-    membership.write(admission(60.0))
     table = Table(admission(60.0).grant)
     find = known(table, membership, tmp_path)
     found = find()
@@ -270,7 +259,6 @@ def test_where_there_is_no_authority_nobody_needs_a_grant(tmp_path: Path) -> Non
 
 
 def test_strangers_cost_few_searches(membership: Membership, tmp_path: Path, clock: Clock) -> None:
-    membership.write(admission(60.0))
     forged = grants.issue(Ed25519PrivateKey.generate(), "our-run", "x", PEER, 2**31)
     table = Table(forged)
     find = known(table, membership, tmp_path)
@@ -288,7 +276,6 @@ def test_strangers_cost_few_searches(membership: Membership, tmp_path: Path, clo
 def test_after_the_end_of_a_grant_the_next_one_is_looked_up(
     membership: Membership, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    membership.write(admission(60.0))
     table = Table(admission(30.0).grant)
     find = known(table, membership, tmp_path)
     first = find()

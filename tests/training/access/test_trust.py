@@ -1,6 +1,7 @@
 """A stored token goes nowhere before its owner has seen the server's name and said yes."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,9 @@ import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.access.conftest import ALICE, MALLORY, Place
-from training.access import client, trust
+from training.access import trust
 from training.access.causes import AccessRefusedError, Cause
-from training.access.tokens import Token
 from training.authority.standin import StandInUser, whoami
-from training.run.runfile import RunFile
 
 AUTHORITY = "https://Admits.Example.org:8440/here"
 HOST = "admits.example.org:8440"
@@ -49,12 +48,6 @@ def test_without_a_yes_the_token_is_not_handed_out() -> None:
     assert not caught.value.passes
 
 
-def test_nobody_to_ask_is_a_no() -> None:
-    with pytest.raises(AccessRefusedError, match="--trust-authority"):
-        trust.agree(AUTHORITY)
-    assert not trust.is_trusted(AUTHORITY)
-
-
 def test_the_name_is_shown_and_one_yes_is_remembered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,10 +61,12 @@ def test_the_name_is_shown_and_one_yes_is_remembered(
     assert not trust.is_trusted("https://other.example.org")
 
 
-@pytest.mark.parametrize("answer", ["no\n", "\n", ""])
-def test_any_other_answer_is_a_no(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal(answer))
-    with pytest.raises(AccessRefusedError):
+@pytest.mark.parametrize("terminal", [io.StringIO("yes\n"), *map(Terminal, ("no\n", "\n", ""))])
+def test_any_other_answer_and_nobody_to_ask_are_a_no(
+    monkeypatch: pytest.MonkeyPatch, terminal: io.StringIO
+) -> None:
+    monkeypatch.setattr("sys.stdin", terminal)
+    with pytest.raises(AccessRefusedError, match="--trust-authority"):
         trust.agree(AUTHORITY)
     assert not trust.is_trusted(AUTHORITY)
 
@@ -117,13 +112,12 @@ def test_a_token_that_may_do_more_than_read_gets_a_warning(
 
 
 def test_an_authority_with_another_key_than_the_run_files_is_refused(place: Place) -> None:
-    key = RSAPrivateKey.process_wide()
-    right = client.ask(place.run, key, Token(ALICE)).authority_key
-    pinned = RunFile(**{**vars(place.run), "authority_key": right})
-    assert client.ask(pinned, key, Token(ALICE)).authority_key == right
-    wrong = RunFile(**{**vars(place.run), "authority_key": "A" * 43 + "="})
+    right = place.ask(ALICE).authority_key
+    place.run = replace(place.run, authority_key=right)
+    assert place.ask(ALICE).authority_key == right
+    place.run = replace(place.run, authority_key="A" * 43 + "=")
     with pytest.raises(AccessRefusedError) as caught:
-        client.ask(wrong, key, Token(ALICE))
+        place.ask(ALICE)
     assert caught.value.cause is Cause.ANOTHER_KEY
 
 

@@ -1,4 +1,4 @@
-"""One volunteer of four that train in step: `python lockstep.py FOLDER INDEX STEPS [PEER]`.
+"""One volunteer of four that train in step: `python lockstep.py FOLDER INDEX STEPS`.
 
 Each volunteer hands in the same sixteen sequences at a step as its quarter of the plain loop's
 batch, and waits until all have: what then differs from the plain loop is rounding.
@@ -6,8 +6,6 @@ batch, and waits until all have: what then differs from the plain loop is roundi
 
 import json
 import sys
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +13,14 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import torch
 
+from tests.training.processes import wait_for
 from training.averaging.optimizer import SwarmOptimizer, open_optimizer
 from training.averaging.wire import WireFormat
 from training.model.build import build_model
 from training.model.transformer import TextToImageTransformer
 from training.network import worker
 from training.network.connection import Endpoint, Identity, Network
+from training.run import atomic
 from training.run.recipes import TINY
 
 VOLUNTEERS = 4
@@ -66,40 +66,40 @@ def make_step(
     model(**make_batch(step, index)).loss.backward()
     # told before it is handed in, so that handing in already finds the batch complete
     optimizer.tracker.report_local_progress(step, BATCH)
-    deadline = time.monotonic() + WAIT_SECONDS
-    while optimizer.tracker.global_progress.samples_accumulated < VOLUNTEERS * BATCH:
-        if optimizer.tracker.global_epoch > step:
-            break  # the others have begun with the step
-        assert time.monotonic() < deadline, f"step {step}: the others did not come"
-        time.sleep(0.02)
+
+    def have_come() -> bool:
+        """True if the batch is complete, or the others have begun with the step."""
+        complete = optimizer.tracker.global_progress.samples_accumulated >= VOLUNTEERS * BATCH
+        return complete or optimizer.tracker.global_epoch > step
+
+    wait_for(f"the others at step {step}", have_come, WAIT_SECONDS)
     optimizer.step(batch_size=BATCH)
     assert optimizer.local_epoch == step + 1, f"step {step} was not made"
 
 
-def train(folder: Path, index: int, steps: int, entry_points: tuple[str, ...]) -> None:
+def train(folder: Path, index: int, steps: int) -> None:
     """Train and write the held-out loss after each step to ``losses.json``."""
     torch.set_num_threads(1)
     model = build_model(RECIPE)
+    first = folder.parent / "0" / "address"
+    if index:
+        wait_for("the first one's address", first.exists)
+    entry_points = (first.read_text(),) if index else ()
     network = Network("lockstep", Identity.read(folder), entry_points, Endpoint("127.0.0.1"))
     optimizer = open_optimizer(network, RECIPE, model, BATCH, WireFormat.EXACT, delayed_step=False)
-    (folder / "address").write_text(network.addresses()[0])
+    if not index:
+        atomic.write_bytes(first, network.addresses()[0].encode())
     losses = []
     for step in range(steps):
         make_step(optimizer, model, step, index)
         losses.append(held_out_loss(model))
     (folder / "losses.json").write_text(json.dumps(losses))
-    all_losses = [folder.parent / str(each) / "losses.json" for each in range(VOLUNTEERS)]
-    while not all(path.exists() for path in all_losses):
-        time.sleep(0.02)  # the others may still be reading
+    everybody = [folder.parent / str(each) / "losses.json" for each in range(VOLUNTEERS)]
+    wait_for("the others to have read all", lambda: all(path.exists() for path in everybody))
     optimizer.close()
     network.close()
 
 
 if __name__ == "__main__":
-    folder, index, steps, *peers = sys.argv[1:]
-
-    def work(_stop: threading.Event) -> None:
-        """Train as the command line says."""
-        train(Path(folder), int(index), int(steps), tuple(peers))
-
-    worker.run(work, Path(folder))
+    folder, index, steps = sys.argv[1:]
+    worker.run(lambda _stop: train(Path(folder), int(index), int(steps)), Path(folder))

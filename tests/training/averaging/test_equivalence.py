@@ -1,6 +1,7 @@
 """Training together is training: four volunteers make the steps that one would make alone."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,33 +37,19 @@ def train_alone() -> list[float]:
 
 def train_together(folder: Path) -> list[list[float]]:
     """Four processes; the losses that each of them saw."""
-    volunteers: list[Fork] = []
-
-    def await_file(path: Path) -> None:
-        def exists() -> bool:
-            for one in volunteers:
-                assert one.exit_code in (None, 0), (one.folder / "terminal.txt").read_text()
-            return path.exists()
-
-        wait_for(str(path), exists)
-
-    try:
-        peer: list[str] = []
-        for index in range(4):
+    with ExitStack() as stack:
+        volunteers = []
+        for index in range(lockstep.VOLUNTEERS):
             place = folder / str(index)
-            words = [str(place), str(index), str(STEPS), *peer]
-            volunteers.append(
-                Fork(words, place, place / "terminal.txt", program=Path(lockstep.__file__))
-            )
+            place.mkdir()
+            words = [str(place), str(index), str(STEPS)]
+            log = place / "terminal.txt"
+            volunteers.append(Fork(words, place, log, program=Path(lockstep.__file__)))
+            stack.callback(volunteers[-1].kill)
             volunteers[-1].start()
-            if index == 0:
-                await_file(place / "address")
-                peer = [(place / "address").read_text()]
         for one in volunteers:
-            await_file(one.folder / "losses.json")
-    finally:
-        for one in volunteers:
-            one.kill()
+            wait_for(f"the end of {one.folder}", lambda one=one: one.exit_code is not None)
+            assert one.exit_code == 0, (one.folder / "terminal.txt").read_text()
     return [json.loads((one.folder / "losses.json").read_text()) for one in volunteers]
 
 
