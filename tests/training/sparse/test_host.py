@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ def test_whoever_says_goodbye_is_not_waited_for(host: Host, keys: list[RSAPrivat
     take_payloads(host, keys[1])
     take_reports(host, keys[2], state="left")
     assert host.close_if_due(keys[0]) is not None
+
+
+def test_a_crash_costs_one_silence(start: Start, keys: list[RSAPrivateKey], clock: Clock) -> None:
+    host = start(settings=replace(SETTINGS, longest=10 * audience.SILENT_SECONDS))
+    take_reports(host, *keys[1:3])
+    take_payloads(host, keys[1])  # no quorum without the other one, which crashed
+    while host.close_if_due(keys[0]) is None:
+        clock.now += 1.0
+        take_reports(host, keys[1])
+    assert clock.now == audience.SILENT_SECONDS
 
 
 def test_a_volunteer_has_one_update_in_a_round_and_can_repeat_it(
