@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.visits import HUSH, PATIENCE_MS, Return, Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
@@ -76,6 +76,14 @@ def returning(browser: Browser, site_address: str) -> Iterator[Visit]:
     with new_context(browser) as context:
         context.add_init_script(HUSH)
         yield Return(context.new_page(), site_address)
+
+
+@pytest.fixture
+def archive(visit: Callable[..., Visit]) -> Page:
+    """The page of the run that ships with the site, read by the script."""
+    page = visit().open("live/")
+    expect(page.locator("#live")).to_have_attribute("data-rounds", "1")
+    return page
 
 
 def new_context(browser: Browser, **settings: Any) -> BrowserContext:

@@ -39,16 +39,8 @@ def look(visit: Visitor, server: LiveServer, query: str = "") -> Visit:
     return visitor
 
 
-def look_with_a_clock(visit: Visitor, server: LiveServer) -> Page:
-    """The run's page, whose timers can be run ahead, and which counts what it fetches."""
-    visitor = visit(server.address)
-    visitor.page.clock.install()
-    visitor.page.add_init_script(COUNT_FETCHES)
-    return visitor.open("live/")
-
-
 def asked_later(page: Page) -> int:
-    """Fetches that the page has made, ten seconds later by its clock."""
+    """Fetches that a page with a clock has made, ten seconds later by it."""
     page.clock.run_for(10_000)
     fetched: int = page.evaluate(
         "async () => { await fetch('../about/'); return --window.fetched; }"
@@ -62,25 +54,36 @@ def figure(page: Page, name: str, text: str | re.Pattern[str]) -> None:
     expect(page.locator(f"[data-live={name}]")).to_have_text(text)
 
 
-def test_a_new_step_appears_and_only_its_bytes_are_asked_for(
+def test_a_run_is_followed_by_the_bytes_of_its_new_steps_by_its_notice_and_by_its_feed(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
     run.add(40)
     run.write_people("ada", "ben")
+    run.write_checkpoints(2)
+    run.live.notify("all 2 volunteers are behind routers: the organizers average for them")
     visitor = look(visit, server)
     page = visitor.page
     figure(page, "step", "40")
     figure(page, "state", "Running")
     figure(page, "working", "4")
+    detail = page.locator("[data-live=detail]")
+    expect(detail).to_contain_text("All 2 volunteers are behind routers")
     before = run.progress.stat().st_size
+    run.live.notify("")
     run.add(3)
     figure(page, "step", "43")
+    expect(detail).not_to_contain_text("behind routers")
     first, *later = server.ranges_of("progress.jsonl")
     assert first == ""
     starts = [int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) for wanted in later]  # type: ignore[index]
     line = len(run.progress.read_bytes().splitlines(keepends=True)[-1])
     assert starts
     assert min(starts) >= before - 2 * line
+    link = page.get_by_role("link", name="Atom feed")
+    answer = page.request.get(link.evaluate("(link) => link.href"))
+    assert answer.ok
+    assert "xml" in answer.headers["content-type"]
+    assert "<title>Checkpoint at step 2, loss" in answer.text()
     assert visitor.errors == []
 
 
@@ -170,18 +173,29 @@ def test_a_stall_is_told_with_its_length_and_ends_with_the_next_step(
     figure(page, "state", "Running")
 
 
-def test_a_finished_run_says_when_and_is_asked_no_more(
+def test_a_hidden_page_asks_for_nothing_nor_does_one_of_a_finished_run_which_says_when(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
     run.add(5)
     run.write_people("ada")
-    page = look_with_a_clock(visit, server)
+    visitor = visit(server.address)
+    visitor.page.clock.install()
+    visitor.page.add_init_script(COUNT_FETCHES)
+    page = visitor.open("live/")
     figure(page, "state", "Running")
+    page.evaluate(HIDE, True)
+    asked = -1
+    while (now := asked_later(page)) > asked:  # the round that was under way ends
+        asked = now
+    run.add(1)
+    assert asked_later(page) == asked
+    page.evaluate(HIDE, False)
+    figure(page, "step", "6")
     run.add(1)
     run.write_people("ada", "ben")
     run.live.finish("2026-03-04T05:06:07.000Z")
     figure(page, "state", "Finished on 4 March 2026, 05:06 UTC")
-    figure(page, "step", "6")
+    figure(page, "step", "7")
     figure(page, "board-count", "2 contributors")
     asked = asked_later(page)
     ask_now(page)
@@ -291,20 +305,6 @@ def test_another_file_in_its_place_is_read_from_the_start(
     figure(page, "samples", str(2 * 128))
 
 
-def test_a_runs_milestones_can_be_followed_as_a_feed(
-    visit: Visitor, server: LiveServer, run: WrittenRun
-) -> None:
-    run.add(3)
-    run.write_checkpoints(2)
-    page = look(visit, server).page
-    figure(page, "step", "3")
-    link = page.get_by_role("link", name="Atom feed")
-    answer = page.request.get(link.evaluate("(link) => link.href"))
-    assert answer.ok
-    assert "xml" in answer.headers["content-type"]
-    assert "<title>Checkpoint at step 2, loss" in answer.text()
-
-
 def test_a_stall_and_a_return_are_events(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
@@ -348,33 +348,3 @@ def test_other_runs_are_listed_and_have_addresses(
     page.get_by_role("link", name="The watched run").click()
     figure(page, "state", "Waiting for the first step")
     expect(page.locator("[data-chart=loss] .main-svg")).to_have_count(0)
-
-
-def test_a_hidden_page_asks_for_nothing(
-    visit: Visitor, server: LiveServer, run: WrittenRun
-) -> None:
-    run.add(5)
-    page = look_with_a_clock(visit, server)
-    figure(page, "step", "5")
-    page.evaluate(HIDE, True)
-    asked = -1
-    while (now := asked_later(page)) > asked:  # the round that was under way ends
-        asked = now
-    run.add(1)
-    assert asked_later(page) == asked
-    page.evaluate(HIDE, False)
-    figure(page, "step", "6")
-
-
-def test_what_the_organisers_say_of_the_run_stands_beside_its_state(
-    visit: Visitor, server: LiveServer, run: WrittenRun
-) -> None:
-    run.add(5)
-    run.live.notify("all 2 volunteers are behind routers: the organizers average for them")
-    page = look(visit, server).page
-    detail = page.locator("[data-live=detail]")
-    expect(detail).to_contain_text("All 2 volunteers are behind routers")
-    run.live.notify("")
-    run.add(1)
-    figure(page, "step", "6")
-    expect(detail).not_to_contain_text("behind routers")

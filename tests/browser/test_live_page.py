@@ -30,14 +30,6 @@ PLOT = "document.querySelector('[data-chart=loss] [data-plot]')"
 
 
 @pytest.fixture
-def archive(visit: Visitor) -> Page:
-    """The run that ships with the site, read by the script."""
-    page = visit().open("live/")
-    expect(page.locator("#live")).to_have_attribute("data-rounds", "1")
-    return page
-
-
-@pytest.fixture
 def charts(archive: Page) -> Page:
     """The same with its loss drawn."""
     touch(archive)
@@ -73,26 +65,13 @@ def test_the_script_writes_what_the_page_was_built_with(visit: Visitor, archive:
     expect(before.locator(".board__name a")).to_have_count(len(NAMES))
 
 
-def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
+def test_charts_say_what_is_pointed_at_zoom_are_saved_and_follow_controls_and_scheme(
+    charts: Page,
+) -> None:
     axes = f"() => [{PLOT}._fullLayout.xaxis, {PLOT}._fullLayout.yaxis].map((axis) => axis.type)"
     span = f"() => {PLOT}._fullLayout.xaxis.range"
     assert charts.evaluate(axes) == ["linear", "linear"]
     assert charts.evaluate(span) == [FIRST["step"], LAST["step"]]
-    charts.get_by_label("by time").check()
-    charts.get_by_label("Loss on a log scale").check()
-    charts.wait_for_function(f"() => ({axes})().join() === 'date,log'")
-    charts.get_by_label("by step").check()
-    charts.get_by_label("Range").select_option("newest tenth")
-    start = LAST["step"] - (LAST["step"] - FIRST["step"]) / 10
-    charts.wait_for_function(f"(start) => ({span})()[0] === start", arg=start)
-    colour = f"() => {PLOT}.data[1].line.color"
-    light = charts.evaluate(colour)
-    charts.evaluate("document.body.dataset.mdColorScheme = 'slate'")
-    charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
-
-
-def test_charts_say_what_is_pointed_at_zoom_and_are_saved_as_pictures(charts: Page) -> None:
-    span = f"() => {PLOT}._fullLayout.xaxis.range"
     chart, zoom_out = charts.locator("[data-chart=loss]"), charts.locator("[data-live=zoom-out]")
     chart.locator("[data-plot]").hover()
     expect(chart.locator(".hoverlayer")).to_contain_text("loss")
@@ -105,6 +84,17 @@ def test_charts_say_what_is_pointed_at_zoom_and_are_saved_as_pictures(charts: Pa
     chart.get_by_role("button", name="Reset axes").click()
     expect(zoom_out).to_be_hidden()
     charts.wait_for_function(f"() => ({span})()[0] === {FIRST['step']}")
+    charts.get_by_label("by time").check()
+    charts.get_by_label("Loss on a log scale").check()
+    charts.wait_for_function(f"() => ({axes})().join() === 'date,log'")
+    charts.get_by_label("by step").check()
+    charts.get_by_label("Range").select_option("newest tenth")
+    start = LAST["step"] - (LAST["step"] - FIRST["step"]) / 10
+    charts.wait_for_function(f"(start) => ({span})()[0] === start", arg=start)
+    colour = f"() => {PLOT}.data[1].line.color"
+    light = charts.evaluate(colour)
+    charts.evaluate("document.body.dataset.mdColorScheme = 'slate'")
+    charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
 
 
 def test_the_charts_are_read_by_keyboard_as_a_list_and_as_a_table(charts: Page) -> None:

@@ -72,7 +72,7 @@ def test_only_files_of_the_run_and_web_pages_become_links(
     assert visitor.errors == []
 
 
-def test_entries_that_are_no_entries_are_left_out_and_counted(
+def test_entries_that_are_none_are_left_out_and_counted_and_texts_are_shown_as_texts(
     visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
     server, run = stage
@@ -82,13 +82,22 @@ def test_entries_that_are_no_entries_are_left_out_and_counted(
     (run.path / "peers.json").write_text(json.dumps([*people, *bad]))
     wrong = [{**checkpoint(2, None), "sha256": MARKUP}, {**checkpoint(3, None), "step": "4"}, []]
     (run.path / "checkpoints.json").write_text(json.dumps([checkpoint(1, None), *wrong]))
+    texts = ["the old cat sees a dog .", f"the old cat {MARKUP}"]
+    drawn = {"step": 1, "time": "2026-11-21T18:31:31.420Z", "texts": [texts]}
+    samples = {"prompts": ["the old cat"], "checkpoints": [drawn, drawn | {"images": [[]]}]}
+    (run.path / "samples.json").write_text(json.dumps(samples))
     visitor = visit(server.address)
     page = visitor.open("live/")
     problems = page.locator("[data-live=problems]")
     expect(problems).to_contain_text("5 entries of peers.json could not be used")
     expect(problems).to_contain_text("3 entries of checkpoints.json could not be used")
+    expect(problems).to_contain_text("1 entry of samples.json")
     expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
     expect(page.locator(".board tbody th")).to_have_text(["ada", MARKUP])
+    section = page.locator("[data-live=pictures]")
+    expect(section.get_by_role("heading")).to_have_text("Texts during the run")
+    expect(section.locator("figure p")).to_have_text(texts)
+    assert section.locator("img").count() == 0
     assert page.locator("main img[src=x]").count() == 0
     assert visitor.errors == []
 
@@ -107,21 +116,3 @@ def test_a_caption_cannot_leave_its_place_in_the_command(
     command = page.locator("[data-live=use-command]")
     expect(command).to_contain_text("'a \"$(rm -rf ~)\" it'\\''s'")
     assert not any("x.png" in url for url in visitor.requests)
-
-
-def test_texts_of_a_language_model_are_shown_as_texts(
-    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
-) -> None:
-    server, run = stage
-    texts = ["the old cat sees a dog .", f"the old cat {MARKUP}"]
-    drawn = {"step": 1, "time": "2026-11-21T18:31:31.420Z", "texts": [texts]}
-    samples = {"prompts": ["the old cat"], "checkpoints": [drawn, drawn | {"images": [[]]}]}
-    (run.path / "samples.json").write_text(json.dumps(samples))
-    visitor = visit(server.address)
-    page = visitor.open("live/")
-    section = page.locator("[data-live=pictures]")
-    expect(section.get_by_role("heading")).to_have_text("Texts during the run")
-    expect(section.locator("figure p")).to_have_text(texts)
-    assert section.locator("img").count() == 0
-    expect(page.locator("[data-live=problems]")).to_contain_text("1 entry of samples.json")
-    assert visitor.errors == []

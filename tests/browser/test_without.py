@@ -1,6 +1,7 @@
 """The site when something is missing: JavaScript, Pyodide, its fast library."""
 
 import zipfile
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from playwright.sync_api import Route, expect
 
 from calculator.catalog import GPUS, MODELS
 from templates.pages.calculator.context import OPENING
-from tests.browser.visits import Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visit, Visitor, open_calculator, python_answers, settled
 from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
@@ -109,15 +110,24 @@ for (const stage of ["loading", "starting", "ready"])
 """
 
 
-def test_a_worker_that_dies_is_started_again_but_not_for_ever(visit: Visitor) -> None:
-    visitor = visit()
+def with_mortals(visitor: Visit, most: float) -> list[str]:
+    """Addresses of the workers that a page starts, of which the first ones are mortal."""
     workers: list[str] = []
 
     def serve(route: Route) -> None:
         workers.append(route.request.url)
-        route.fulfill(content_type="text/javascript", body=MORTAL)
+        if len(workers) > most:
+            route.continue_()
+        else:
+            route.fulfill(content_type="text/javascript", body=MORTAL)
 
     visitor.page.route("**/worker.js", serve)
+    return workers
+
+
+def test_a_worker_that_dies_is_started_again_but_not_for_ever(visit: Visitor) -> None:
+    visitor = visit()
+    workers = with_mortals(visitor, most=inf)
     page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     assert len(workers) == 1
@@ -131,16 +141,7 @@ def test_a_worker_that_dies_is_started_again_but_not_for_ever(visit: Visitor) ->
 
 def test_a_worker_that_dies_once_is_replaced_and_says_so(visit: Visitor) -> None:
     visitor = visit()
-    workers: list[str] = []
-
-    def serve(route: Route) -> None:
-        workers.append(route.request.url)
-        if len(workers) == 1:
-            route.fulfill(content_type="text/javascript", body=MORTAL)
-        else:
-            route.continue_()
-
-    visitor.page.route("**/worker.js", serve)
+    workers = with_mortals(visitor, most=1)
     page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     status = page.locator("#calculator-status")
