@@ -38,11 +38,17 @@ def ways_of(**params: str) -> list[list[str | None]]:
 
 
 @pytest.mark.one_python(advice=True)
-def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
+def test_ways_are_unfolded_and_one_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     visitor = visit()
     page = open_calculator(visitor)
     advised(page)
     assert shown_ways(page) == ways_of()
+    rows, more = page.locator("#advice-ways > li"), page.locator("#advice-more")
+    expect(more).to_have_text(f"Show {len(ways_of()) - 4} more")
+    expect(rows.filter(visible=True)).to_have_count(4)
+    more.click()
+    expect(rows.filter(visible=True)).to_have_count(len(ways_of()))
+    expect(rows.nth(4).locator("button")).to_be_focused()
     way = page.locator("#advice-ways button").first
     expect(way).to_contain_text("Keep the optimizer's states in 8 bits")
     way.focus()
@@ -60,19 +66,6 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     assert shown_ways(page) == ways_of()
     expect(page.locator("#advice-undo")).to_be_hidden()
     assert visitor.errors == []
-
-
-@pytest.mark.one_python(advice=True)
-def test_the_ways_that_are_folded_are_shown_on_demand(visit: Visitor) -> None:
-    page = visit().open("calculator/?model=gpt2-l")
-    page.wait_for_selector("#calculator-form[data-mounted]")
-    rows, more = page.locator("#advice-ways > li"), page.locator("#advice-more")
-    count = len(ways_of())
-    expect(more).to_have_text(f"Show {count - 4} more")
-    expect(rows.filter(visible=True)).to_have_count(4)
-    more.click()
-    expect(rows.filter(visible=True)).to_have_count(count)
-    expect(rows.nth(4).locator("button")).to_be_focused()
 
 
 @pytest.mark.one_python(advice=True)

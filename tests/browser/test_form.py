@@ -131,11 +131,14 @@ def test_an_error_stands_beside_its_field_once_and_goes_when_it_is_fixed(visit: 
     assert peak(page) == python_peak(batch_size="3")
 
 
-def test_what_is_not_ours_in_the_address_is_ignored(visit: Visitor) -> None:
+def test_what_is_not_ours_in_the_address_is_ignored_and_no_preset_is_assumed(
+    visit: Visitor,
+) -> None:
     others = "fbclid=x&utm_source=a&utm_medium=b&colour=red&=&%FF"
     page = open_calculator(visit(), f"{others}&batch_size=2")
     expect(page.locator("#calculator-refused")).to_be_hidden()
     expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
+    expect(page.locator("[name=preset]:checked")).to_have_count(0)
     assert peak(page) == python_peak(batch_size="2")
     assert page.url.endswith("?model=gpt2-l&batch_size=2")
 
@@ -214,7 +217,9 @@ def test_reset_brings_the_opening_state_back(visit: Visitor) -> None:
     expect(page.locator("#calculator-refused")).to_be_hidden()
 
 
-def test_a_preset_sets_its_options_and_takes_back_anothers(visit: Visitor) -> None:
+def test_a_preset_sets_its_options_takes_back_anothers_and_goes_with_another_family(
+    visit: Visitor,
+) -> None:
     page = open_calculator(visit(), "model=gpt2-s&preset=qlora")
     presets = page.get_by_role("group", name="Kind of training")
     expect(presets.get_by_role("radio", name="QLoRA")).to_be_checked()
@@ -226,16 +231,7 @@ def test_a_preset_sets_its_options_and_takes_back_anothers(visit: Visitor) -> No
     assert page.url.endswith("?model=gpt2-s&preset=full")
     expect(page.locator("#lora")).to_have_value("0")
     assert command(page).endswith("estimate gpt2-s --preset full --gpu t4")
-
-
-def test_an_address_from_before_the_presets_has_none_of_them(visit: Visitor) -> None:
-    page = open_calculator(visit(), "gpu=a100-80")
-    expect(page.locator("[name=preset]:checked")).to_have_count(0)
-    assert peak(page) == python_peak(model="gpt2-l", gpu="a100-80")
-
-
-def test_the_papers_families_are_one_click_away_on_the_same_card(visit: Visitor) -> None:
-    page = open_calculator(visit(), "model=gpt2-s&preset=qlora&gpu=a100-80")
+    page.select_option("#gpu", "a100-80")
     page.get_by_role("button", name="DALL-E").click()
     settled(page)
     assert page.url.endswith("?model=dalle-together&gpu=a100-80")

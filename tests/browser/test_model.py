@@ -2,7 +2,6 @@
 
 import base64
 import json
-import pickle
 import random
 import zlib
 from typing import Any
@@ -54,7 +53,7 @@ def test_the_list_has_every_model_under_its_group(visit: Visitor) -> None:
     assert found == expected
 
 
-def test_a_part_of_a_name_is_enough_from_the_keyboard(visit: Visitor) -> None:
+def test_a_part_of_a_name_is_enough_and_arrow_keys_go_round_the_list(visit: Visitor) -> None:
     page = open_calculator(visit())
     model = page.locator("#model")
     model.click()
@@ -72,24 +71,14 @@ def test_a_part_of_a_name_is_enough_from_the_keyboard(visit: Visitor) -> None:
     expect(model).to_have_attribute("aria-expanded", "false")
     assert page.url.endswith("?model=FacebookAI%2Froberta-large")
     assert parameters(page) == python_parameters(model="FacebookAI/roberta-large")
-
-
-def test_arrow_keys_go_round_the_list(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    model = page.locator("#model")
     model.click()
     page.keyboard.type("t5-")
-    shown = page.locator("#model-list [role='option']:visible")
-    ids = [option.get_attribute("id") for option in shown.all()]
+    ids = [option.get_attribute("id") or "" for option in shown.all()]
     assert len(ids) > 2
-    expect(model).to_have_attribute("aria-activedescendant", ids[0] or "")
-    page.keyboard.press("ArrowUp")
-    expect(model).to_have_attribute("aria-activedescendant", ids[-1] or "")
-    page.keyboard.press("ArrowUp")
-    expect(model).to_have_attribute("aria-activedescendant", ids[-2] or "")
-    for _ in range(2):
-        page.keyboard.press("ArrowDown")
-    expect(model).to_have_attribute("aria-activedescendant", ids[0] or "")
+    expect(model).to_have_attribute("aria-activedescendant", ids[0])
+    for key, place in (("ArrowUp", -1), ("ArrowUp", -2), ("ArrowDown", -1), ("ArrowDown", 0)):
+        page.keyboard.press(key)
+        expect(model).to_have_attribute("aria-activedescendant", ids[place])
     expect(page.locator("#model-list [data-active]")).to_have_count(1)
 
 
@@ -141,15 +130,6 @@ def test_a_name_that_no_model_has_says_what_to_do(visit: Visitor) -> None:
     expect(page.locator("#model-error")).to_be_hidden()
 
 
-def test_a_checkpoint_is_chosen_by_its_hub_name(visit: Visitor) -> None:
-    visitor = visit()
-    page = open_calculator(visitor)
-    choose_model(page, "google-bert/bert-base-cased")
-    settled(page)
-    assert parameters(page) == "108,340,804"
-    assert parameters(open_address(visitor)) == "108,340,804"
-
-
 def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> None:
     visitor = visit()
     page = open_calculator(visitor, "batch_size=2")
@@ -166,14 +146,18 @@ def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> Non
     assert visitor.errors == []
 
 
-def test_a_config_is_chosen_as_a_file_or_dropped(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    page.locator(".form__config summary").click()
-    content = json.dumps(SMALL).encode()
-    page.set_input_files(
-        "#config-file", {"name": "config.json", "mimeType": "application/json", "buffer": content}
-    )
+def test_a_config_is_dropped_or_chosen_as_a_file_and_one_too_long_is_refused_unread(
+    visit: Visitor,
+) -> None:
     expected = python_parameters(config=json.dumps(SMALL))
+    for content in (b" " * 2_000_001, json.dumps(SMALL).encode()):
+        page = open_calculator(visit())
+        page.locator(".form__config summary").click()
+        file = {"name": "config.json", "mimeType": "application/json", "buffer": content}
+        page.set_input_files("#config-file", file)
+        if content.isspace():
+            expect(page.locator("#config-error")).to_contain_text("at most 2,000,000 characters")
+            assert page.input_value("#config") == ""
     expect(page.locator("#model-help [data-text='report.parameters']")).to_have_text(expected)
     page = open_calculator(visit())
     page.evaluate(
@@ -212,16 +196,11 @@ def test_a_config_is_fetched_from_the_hub_on_a_click_alone(visit: Visitor) -> No
     assert len(asked) == 2
 
 
+# What other Python, or a page, could take harm of; other mistakes are those of the protocol's test.
 HOSTILE: dict[str, tuple[str, str]] = {
-    "not JSON": ("this is no config", "Expecting value"),
-    "a list": ("[1, 2]", "is a list"),
     "a million layers of lists": ("[" * 100_000, "too deeply nested"),
     "deep objects": ('{"a":' * 50_000, "too deeply nested"),
-    "keys nobody knows": (json.dumps({**SMALL, "warp_drive": 9}), "does not know this key"),
     "an unknown type": (json.dumps({"model_type": "x" * 500}), "model_type"),
-    "no type": ("{}", "model_type"),
-    "a bad size": (json.dumps({**SMALL, "n_layer": 0}), "whole number from 1"),
-    "a pickle": (pickle.dumps(SMALL).decode("latin-1"), "Expecting value"),
     "markup": (json.dumps({**SMALL, "<img src=x onerror=alert(1)>": 1}), "does not know this key"),
 }
 
@@ -248,17 +227,6 @@ def test_a_million_layers_are_counted_at_once(visit: Visitor) -> None:
     expect(page.locator("#config-error")).to_be_hidden()
 
 
-def test_a_file_that_is_too_long_is_refused_unread(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    page.locator(".form__config summary").click()
-    page.set_input_files(
-        "#config-file",
-        {"name": "config.json", "mimeType": "application/json", "buffer": b" " * 2_000_001},
-    )
-    expect(page.locator("#config-error")).to_contain_text("at most 2,000,000 characters")
-    assert page.input_value("#config") == ""
-
-
 def test_a_config_too_long_for_an_address_is_counted_and_said_to_stay_here(visit: Visitor) -> None:
     page = visit().open("calculator/?model=gpt2-l")
     unpackable = random.Random(0).randbytes(60_000).hex()
@@ -271,26 +239,17 @@ def test_a_config_too_long_for_an_address_is_counted_and_said_to_stay_here(visit
     page.wait_for_url("**#config=*")
 
 
-def test_a_config_cut_in_the_address_is_refused(visit: Visitor) -> None:
-    page = visit().open("calculator/#config=zzzz")
-    expect(page.locator("#config-error")).to_contain_text("was cut or changed")
-
-
-def test_an_address_that_unpacks_to_too_much_is_refused(visit: Visitor) -> None:
+def test_an_address_that_is_cut_or_unpacks_to_too_much_is_refused(visit: Visitor) -> None:
     visitor = visit()
     packed = zlib.compress(json.dumps({**SMALL, "_name_or_path": "x" * 3_000_000}).encode(), 9)
     fragment = base64.urlsafe_b64encode(packed[2:-4]).decode().rstrip("=")  # without zlib's frame
     assert len(fragment) < 10_000
-    page = visitor.open(f"calculator/#config={fragment}")
-    expect(page.locator("#config-error")).to_contain_text("at most 2,000,000 characters")
-    assert page.input_value("#config") == ""
-    assert visitor.errors == []
-
-
-def test_sharing_and_reversibility_say_that_they_make_another_model(visit: Visitor) -> None:
-    page = open_calculator(visit())
-    for field in ("sharing_groups", "reversible"):
-        expect(page.locator(f"#{field}-help")).to_contain_text("pretrained weights do not fit")
+    refused = {"zzzz": "was cut or changed", fragment: "at most 2,000,000 characters"}
+    for config, words in refused.items():
+        page = visitor.open(f"calculator/#config={config}")
+        expect(page.locator("#config-error")).to_contain_text(words)
+        assert page.input_value("#config") == ""
+        assert visitor.errors == []
 
 
 def test_a_name_or_an_address_of_a_known_shape_is_entered_and_another_is_to_be_fetched(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from html import unescape
 from itertools import pairwise
 from types import ModuleType
 
@@ -29,7 +30,7 @@ def test_a_form_has_each_option_once_and_sliders_stay_in_its_range_and_grow_by_r
     assert sorted(field for group in context.GROUPS for field in group.fields) == sorted(options)
     for name, option in options.items():
         assert render_page(page).count(f'data-field="{name}"') == 1
-        assert option.help in render_page(page)
+        assert f"{option.help} {option.warning}".strip() in render_page(page)
     for field, stops in context.SLIDERS.items():
         assert options[field].minimum <= stops[0]
         assert stops[-1] <= options[field].maximum
@@ -54,8 +55,10 @@ def test_rendering_twice_gives_the_same_bytes() -> None:
         assert render_page(name) == render.render_page(name), name
 
 
-def test_every_figure_that_the_calculator_shows_is_in_every_answer() -> None:
-    slots = set(re.findall(r'data-text="([^"]+)"', render_page("calculator")))
-    assert len(slots) > 20
+def test_every_figure_that_the_calculator_shows_is_in_every_answer_and_its_own_before_all() -> None:
+    slots = re.findall(r'data-text="([^"]+)"[^>]*>([^<]*)<', render_page("calculator"))
+    assert len({path for path, _ in slots}) > 20
     for model in MODELS:
-        assert slots <= answer({"model": model})["figures"].keys()
+        assert {path for path, _ in slots} <= answer({"model": model})["figures"].keys()
+    figures = answer(calculator.OPENING)["figures"]
+    assert [figures[path] for path, _ in slots] == [unescape(text) for _, text in slots]
