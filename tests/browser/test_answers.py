@@ -8,7 +8,6 @@ from playwright.sync_api import Page
 
 from calculator.options import Option
 from calculator.plan import Plan
-from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
@@ -182,11 +181,3 @@ def test_figures_follow_a_slider_before_the_allocator_is_simulated(visit: Visito
     assert page.locator("[data-late]").count() == 0
     for path, text in page.evaluate(SHOWN)["texts"]:
         assert text == whole["figures"][path], path
-
-
-def test_the_default_result_is_in_the_page_before_python_is(visit: Visitor) -> None:
-    visitor = visit(java_script_enabled=False)
-    page = visitor.open("calculator/")
-    value = python_answers("answer", OPENING)["value"]
-    for element in page.query_selector_all("[data-text]"):
-        assert element.text_content() == value["figures"][element.get_attribute("data-text")]

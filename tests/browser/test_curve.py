@@ -33,12 +33,14 @@ def text_at(curve: dict[str, Any], place: int) -> str:
     return f"{point['total']}. {curve['names'][point['name']]}, {point['time']}"
 
 
-def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
+def test_it_opens_at_the_peak_with_pythons_words_and_follows_the_form(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open("calculator/?model=gpt2-l")
+    page = visitor.open("calculator/?model=gpt2-s")
+    settled(page)
+    page.locator("#batch_size").fill("3")  # while it is closed
     settled(page)
     opened(page)
-    curve = python_draws()
+    curve = python_draws(model="gpt2-s", batch_size="3")
     peak = curve["points"][curve["peak"]]
     slider = page.locator("#calculator-curve [role=slider]")
     expect(slider).to_have_attribute("aria-valuetext", text_at(curve, curve["peak"]))
@@ -56,6 +58,13 @@ def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
     expect(page.locator(".curve__times > span")).to_have_text(times)
     parts = page.locator("[data-curve=part]").all_text_contents()
     assert parts == peak["parts"]
+    before = page.locator(".curve path").nth(3).get_attribute("d")
+    page.locator("#batch_size").fill("2")
+    settled(page)
+    drawn(page)
+    assert page.locator(".curve path").nth(3).get_attribute("d") != before
+    summary = python_draws(model="gpt2-s", batch_size="2")["summary"]
+    expect(page.locator(".curve__summary > li")).to_have_text(summary)
     assert visitor.errors == []
 
 
@@ -99,22 +108,3 @@ def test_keys_and_the_pointer_move_the_cursor(visit: Visitor) -> None:
         now = int(slider.get_attribute("aria-valuenow") or 0)
         begins = [point["x"] for point in curve["points"]] + [1]
         assert begins[now] - 0.004 <= share <= begins[now + 1] + 0.004
-
-
-def test_the_curve_follows_the_form(visit: Visitor) -> None:
-    visitor = visit()
-    page = visitor.open("calculator/?model=gpt2-s")
-    settled(page)
-    page.locator("#batch_size").fill("3")  # while it is closed
-    settled(page)
-    opened(page)
-    curve = python_draws(model="gpt2-s", batch_size="3")
-    expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])
-    before = page.locator(".curve path").nth(3).get_attribute("d")
-    page.locator("#batch_size").fill("2")
-    settled(page)
-    drawn(page)
-    curve = python_draws(model="gpt2-s", batch_size="2")
-    assert page.locator(".curve path").nth(3).get_attribute("d") != before
-    expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])
-    assert visitor.errors == []

@@ -83,7 +83,9 @@ def test_files_are_read_as_the_command_line_does_by_readers_that_are_fetched_unt
 
 def test_the_answer_is_for_the_card_of_the_form_and_opens_there(visit: Visitor) -> None:
     page = opened(visit())
-    page.locator("#files-link").click()
+    page.locator("#files-link").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#files")).to_be_focused()
     choose(page, "axolotl.yml")
     (small,) = python_checks("axolotl.yml", gpu_memory="8")
     expect(page.locator(".files__run")).to_have_attribute("data-fit", small["state"])
@@ -96,13 +98,6 @@ def test_the_answer_is_for_the_card_of_the_form_and_opens_there(visit: Visitor) 
     settled(page)
     expect(page.locator("#model")).to_have_value("Qwen/Qwen2.5-7B")
     expect(page.locator("#batch_size")).to_have_value("8")
-
-
-def test_the_keyboard_reaches_the_choice_of_files(visit: Visitor) -> None:
-    page = opened(visit())
-    page.locator("#files-link").focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("#files")).to_be_focused()
 
 
 def test_files_dropped_anywhere_are_read_and_a_config_alone_is_a_model(visit: Visitor) -> None:

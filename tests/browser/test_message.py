@@ -46,21 +46,17 @@ def test_a_message_is_explained_beside_the_plan_as_it_changes(visit: Visitor) ->
     assert visitor.errors == []
 
 
-def test_advice_is_one_link_away(visit: Visitor) -> None:
+def test_advice_is_one_link_away_and_what_is_missing_is_said_beside_the_text(
+    visit: Visitor,
+) -> None:
     page = visit().open("calculator/?batch_size=8")
     settled(page)
     page.locator("#calculator-message > summary").click()
-    page.locator("#message").fill(OLDER)
+    text = page.locator("#message")
+    text.fill(OLDER)
     explained(page)
     page.get_by_role("link", name="See what would make it fit.").click()
     expect(page.locator("#advice")).to_be_in_viewport()
-
-
-def test_what_is_missing_is_said_beside_the_text(visit: Visitor) -> None:
-    page = visit().open("calculator/?model=gpt2-l")
-    settled(page)
-    page.locator("#calculator-message > summary").click()
-    text = page.locator("#message")
     text.fill("CUDA error: device-side assert")
     expect(page.locator("#message-error")).to_contain_text("Tried to allocate")
     expect(text).to_have_attribute("aria-invalid", "true")

@@ -28,7 +28,7 @@ def shown(page: Page) -> str:
     return page.locator("#program-text").text_content() or ""
 
 
-def test_the_program_follows_the_plan(visit: Visitor) -> None:
+def test_the_program_follows_the_plan_and_is_copied_with_the_keyboard(visit: Visitor) -> None:
     visitor = visit()
     page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
@@ -39,6 +39,12 @@ def test_the_program_follows_the_plan(visit: Visitor) -> None:
     written(page)
     expect(page.locator("#program-text")).to_contain_text("(4, 1024)")
     assert shown(page) == python_writes(batch_size="4")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#program-copy").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#program-copy + [role='status']")).to_have_text("Copied")
+    expect(page.locator("#program-copy")).to_have_text("Copied")
+    assert page.evaluate("() => navigator.clipboard.readText()") == shown(page)
     assert visitor.errors == []
 
 
@@ -54,19 +60,6 @@ def test_a_plan_without_a_program_says_why(visit: Visitor) -> None:
     expect(note).to_contain_text("There is no program for these choices. Reversible layers")
     expect(page.locator("#program-text")).to_be_hidden()
     expect(page.locator("#program-copy")).to_be_hidden()
-
-
-def test_the_program_is_copied_with_the_keyboard_and_announced(visit: Visitor) -> None:
-    page = visit().open("calculator/?model=gpt2-l")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    settled(page)
-    unfold(page)
-    page.locator("#program-copy").focus()
-    page.keyboard.press("Enter")
-    status = page.locator("#program-copy + [role='status']")
-    expect(status).to_have_text("Copied")
-    expect(page.locator("#program-copy")).to_have_text("Copied")
-    assert page.evaluate("() => navigator.clipboard.readText()") == shown(page)
 
 
 def test_without_scripts_the_program_of_the_defaults_can_be_read(visit: Visitor) -> None:
