@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.lengths import Length, length_of
 from benchmarks.lighthouse import PAGES
-from tools.lengths import Length, length_of
 
 MOST_WORDS = 1_500
 TOOLS = {"calculator", "plan", "live"}

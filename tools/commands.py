@@ -4,14 +4,12 @@ import argparse
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tools.console import ROOT, BuildError, say
 from tools.environment import EVERYTHING, STAMPS, Group, ensure, venv_python
 from tools.node import Packages, find_node, install_node_packages
-from tools.serve import serve
-from tools.server import make_server
-from tools.website import PUBLISH, SITE
+from tools.website import PUBLISH
 
 TEST_HELP = "run every test; --quick: those near to what changed; other options go to pytest"
 # One more than there are cores: browsers and swarms often wait; two more took a minute longer.
@@ -51,10 +49,9 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace, rest: list[str]) -> int:
     match options.command:
         case "serve":
-            # The port first: whoever has it taken should not wait for a build to hear of it.
-            with make_server(SITE, options.port) as server:
-                _build(to_publish=False)
-                serve(server)
+            ensure([Group.SITE])
+            with suppress(KeyboardInterrupt):  # how a server ends
+                return _in_venv("-m", "tools.serve", str(options.port))
             return 0
         case "build":
             _build()
@@ -97,10 +94,10 @@ def _ensure_everything() -> None:
     install_node_packages(find_node(), Packages.ALL)
 
 
-def _build(to_publish: bool = True) -> None:
+def _build() -> None:
     """Build the site in the environment's own interpreter."""
     ensure([Group.SITE])
-    if _in_venv("-m", "tools.website", *([PUBLISH] if to_publish else [])) != 0:
+    if _in_venv("-m", "tools.website", PUBLISH) != 0:
         raise BuildError("The site could not be built; site/ is as it was before.")
 
 

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import venv
 from collections.abc import Iterable
@@ -78,7 +77,7 @@ def _create() -> None:
         try:
             # Without pip, whose installation takes longer than all else here.
             venv.EnvBuilder(symlinks=sys.platform != "win32").create(VENV)
-        except (subprocess.CalledProcessError, OSError, SystemExit) as error:
+        except (OSError, ValueError) as error:  # no room, or a ':' in the path
             shutil.rmtree(VENV, ignore_errors=True)
             raise BuildError(f"Python cannot make a virtual environment here. ({error})") from error
         STAMPS.mkdir()

@@ -1,39 +1,37 @@
-"""Build, serve, and build again whenever a source changes."""
+"""Build, serve, and build again whenever a source changes: `python -m tools.serve PORT`."""
 
-import threading
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from tools.console import ROOT, BuildError, run, say
-from tools.environment import Group, ensure, venv_python
+from tools.environment import Group, ensure
+from tools.server import listen, serving
 from tools.source import walked
+from tools.website import SITE, build_site
 
 POLL_SECONDS = 0.7
 
 
-def serve(server: ThreadingHTTPServer) -> None:
+def serve(port: int) -> None:
     """Serve the built site until Ctrl-C, and build it again when a source changes."""
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    say(f"\nThe site is at http://127.0.0.1:{server.server_port}/  (Ctrl-C ends)")
-    try:
-        for changed in changes():
-            say(f"\n{changed} changed.")
-            _rebuild()
-    except KeyboardInterrupt:
-        say("")
-    finally:
-        server.shutdown()
-        server.server_close()
+    # The port first: whoever has it taken should not wait for a build to hear of it.
+    with listen(port) as listener:
+        build_site(to_publish=False)
+        with serving(SITE, listener) as address:
+            say(f"\nThe site is at {address}  (Ctrl-C ends)")
+            for changed in changes():
+                say(f"\n{changed} changed.")
+                _rebuild()
 
 
 def _rebuild() -> None:
     """Build in a new process, so that changed modules are read again."""
     try:
         ensure([Group.SITE])
-        run([venv_python(), "-m", "tools.website"], "The new site could not be built.")
+        run([sys.executable, "-m", "tools.website"], "The new site could not be built.")
         say("The site is rebuilt; reload the page.")
     except BuildError as error:
         say(f"{error}\nThe site before this change is still served.")
@@ -68,3 +66,13 @@ def _snapshot() -> dict[Path, tuple[int, int]]:
 def watched() -> Iterator[Path]:
     """Every source but the tests: pages show the changelog, measurements, each package's words."""
     return (ROOT / name for name in walked() if not name.startswith("tests/"))
+
+
+if __name__ == "__main__":
+    try:
+        serve(int(sys.argv[1]))
+    except BuildError as error:
+        say(f"build.py: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("")

@@ -1,144 +1,86 @@
-"""A small server for site/ on this machine: right MIME types, byte ranges, no stale caches."""
+"""A small server for site/ on this machine: byte ranges, compressed forms, no stale caches."""
 
+import mimetypes
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO
+from typing import Any
+
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Scope
 
 from tools.console import BuildError
 from tools.versions import VERSIONED
 
 # What a server must say for a browser to take modules, and WebAssembly while it downloads.
-# Written out, since Python's own table follows the machine's settings.
-MIME_TYPES = {
-    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".mjs": "text/javascript",
-    ".json": "application/json", ".jsonl": "application/x-ndjson", ".svg": "image/svg+xml",
-    ".png": "image/png", ".wasm": "application/wasm", ".woff2": "font/woff2",
-    ".xml": "application/xml", ".zip": "application/zip",
-}  # fmt: skip
+# Python's own table follows the machine's settings.
+for _suffix in (".js", ".mjs"):
+    mimetypes.add_type("text/javascript", _suffix)
+mimetypes.add_type("application/wasm", ".wasm")
+
 ENCODINGS = {".br": "br", ".gz": "gzip"}  # of files that tools/compression.py made, best first
 FOREVER = "public, max-age=31536000, immutable"
 _LASTING = re.compile(rf"/{VERSIONED.pattern}/")  # as docs/_headers has it
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 
 
-class SiteHandler(SimpleHTTPRequestHandler):
-    """Serves one folder; quiet; answers `Range: bytes=a-b` as static hosts do."""
+class Site(StaticFiles):
+    """The files of a folder, as static hosts send them."""
 
-    protocol_version = "HTTP/1.1"
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}  # noqa: RUF012
+    def __init__(self, folder: Path) -> None:
+        super().__init__(directory=folder, html=True, check_dir=False, follow_symlink=True)
 
-    _compressed: tuple[Path, str] | None = None  # what answers the request, and its encoding
-    _status = HTTPStatus.OK.value
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The answer; browsers keep files named by their content, and ask again for all others."""
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as refused:
+            response = PlainTextResponse(refused.detail, refused.status_code)
+        lasts = response.status_code < 400 and _LASTING.search(scope["path"])
+        response.headers["Cache-Control"] = FOREVER if lasts else "no-cache"
+        return response
 
-    def send_head(self) -> BytesIO | BinaryIO | None:
-        """A part of a file when a range is asked for, or its compressed form where there is one."""
-        self._compressed = None
-        found = _RANGE.match(self.headers.get("Range", ""))
-        path = Path(self.translate_path(self.path))
-        if found is None or not path.is_file():
-            self._compressed = None if found else self._find_compressed()
-            return super().send_head()
-        size = path.stat().st_size
-        first = int(found[1])
-        last = min(int(found[2]), size - 1) if found[2] else size - 1
-        if first > last:
-            self.send_response(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE)
-            self.send_header("Content-Range", f"bytes */{size}")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return None
-        self.send_response(HTTPStatus.PARTIAL_CONTENT)
-        self.send_header("Content-Type", self.guess_type(path))
-        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
-        self.send_header("Content-Length", str(last - first + 1))
-        self.end_headers()
-        if self.command == "GET":
-            with path.open("rb") as file:
-                file.seek(first)
-                self.wfile.write(file.read(last - first + 1))
-        return None
-
-    def translate_path(self, path: str) -> str:
-        """The file that answers a request."""
-        return str(self._compressed[0]) if self._compressed else super().translate_path(path)
-
-    def guess_type(self, path: str | os.PathLike[str]) -> str:
-        """The type of what is inside, not of how it is compressed."""
-        suffix = self._compressed[0].suffix if self._compressed else ""
-        return super().guess_type(os.fspath(path).removesuffix(suffix))
-
-    def _find_compressed(self) -> tuple[Path, str] | None:
-        """The best form that the browser takes, and its encoding; None where there is none."""
-        plain = Path(self.translate_path(self.path))
-        if plain.is_dir() and self.path.partition("?")[0].endswith("/"):
-            plain /= "index.html"
-        accepted = self.headers.get("Accept-Encoding", "")
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        """The best compressed form that the browser takes, unless it asks for a part."""
+        headers = Headers(scope=scope)
+        accepted = "" if "range" in headers else headers.get("accept-encoding", "")
         names = {name.partition(";")[0].strip() for name in accepted.split(",")}
         for suffix, encoding in ENCODINGS.items():
-            found = plain.with_name(plain.name + suffix)
-            is_taken = encoding in names and found.is_file() and plain.is_file()
+            form = Path(f"{full_path}{suffix}")
             # an older one is of another content
-            if is_taken and found.stat().st_mtime >= plain.stat().st_mtime:
-                return found, encoding
-        return None
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """The site's own page for what is not there, as static hosts show it."""
-        page = Path(self.directory) / "404.html"
-        if code != HTTPStatus.NOT_FOUND or not page.is_file():
-            super().send_error(code, message, explain)
-            return
-        content = page.read_bytes()
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def end_headers(self) -> None:
-        """Browsers keep files named by their content, and ask again for all others."""
-        lasts = self._status < HTTPStatus.MULTIPLE_CHOICES and _LASTING.search(self.path)
-        self.send_header("Cache-Control", FOREVER if lasts else "no-cache")
-        if self._compressed:
-            self.send_header("Content-Encoding", self._compressed[1])
-            self.send_header("Vary", "Accept-Encoding")
-        super().end_headers()
-
-    def send_response(self, code: int, message: str | None = None) -> None:
-        """Begin an answer."""
-        self._status = code
-        super().send_response(code, message)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing: the terminal shows builds, not requests."""
+            if encoding in names and form.is_file() and _age(form) >= stat_result.st_mtime:
+                response = super().file_response(form, form.stat(), scope, status_code)
+                response.headers.update({"Content-Encoding": encoding, "Vary": "Accept-Encoding"})
+                return response
+        return super().file_response(full_path, stat_result, scope, status_code)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that leaves in the middle of a download is no error."""
+def _age(path: Path) -> float:
+    return path.stat().st_mtime
 
 
-def make_server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server of `folder` on 127.0.0.1:`port` (0: any free one); start it with serve_forever.
+def listen(port: int) -> socket.socket:
+    """A socket on 127.0.0.1:`port` (0: any free one) that browsers can already connect to.
 
     Raises BuildError when the port is taken or not allowed.
     """
     if not 0 <= port <= 65535:
         raise BuildError(f"port = {port}: must be between 0 and 65535.")
-    handler = partial(SiteHandler, directory=str(folder))
     try:
-        return _Server(("127.0.0.1", port), handler)
+        return socket.create_server(("127.0.0.1", port))
     except PermissionError as error:
         raise BuildError(f"Port {port} needs more rights; try --port 8000.") from error
     except OSError as error:
@@ -146,13 +88,25 @@ def make_server(folder: Path, port: int) -> ThreadingHTTPServer:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve `folder` on a free port while the context lasts; give the address, with a slash."""
-    with make_server(folder, 0) as server:
-        thread = Thread(target=server.serve_forever, args=(0.05,))
+def serving(
+    site: Path | ASGIApp, listener: socket.socket | None = None, **options: Any
+) -> Iterator[str]:
+    """Serve a folder while the context lasts; give the address, with a slash.
+
+    `listener` is one of `listen`, by default of a free port; `options` are of `uvicorn.Config`.
+    """
+    app = Site(site) if isinstance(site, Path) else site
+    # No logs: the terminal shows builds, and a browser that leaves during a download is no error.
+    config = uvicorn.Config(
+        app, lifespan="off", log_config=None, log_level="critical", access_log=False,
+        timeout_graceful_shutdown=1, **options,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    with listener or listen(0) as listening:
+        thread = Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/"
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         finally:
-            server.shutdown()
+            server.should_exit = True
             thread.join()

@@ -3,14 +3,17 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from http.server import ThreadingHTTPServer
+from email.utils import formatdate
 from pathlib import Path
-from threading import Thread
 
-from tools.server import SiteHandler
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Scope
+
+from tools import server
+from tools.server import Site, listen
 from training.run.live import (
     CheckpointEntry,
     Contributor,
@@ -153,7 +156,7 @@ class LiveServer:
     ranges: bool = True
     clock: float = 0.0
     asked: list[tuple[str, str]] = field(default_factory=list)
-    _server: ThreadingHTTPServer | None = None
+    _running: ExitStack = field(default_factory=ExitStack)
     _port: int = 0
 
     @property
@@ -163,55 +166,34 @@ class LiveServer:
 
     def start(self) -> None:
         """Listen, on the same port as before."""
-        handler = partial(_Handler, self, directory=str(self.folder))
-        self._server = _Server(("127.0.0.1", self._port), handler)
-        self._port = self._server.server_port
-        Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        listener = listen(self._port)
+        self._port = listener.getsockname()[1]
+        self._running.enter_context(server.serving(_Noted(self), listener, date_header=False))
 
     def stop(self) -> None:
         """Answer no more."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        self._running.close()
 
     def ranges_of(self, name: str) -> list[str]:
         """The Range headers with which a file was asked for, in order."""
         return [wanted for path, wanted in self.asked if path.endswith(name)]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
+class _Noted(Site):
+    """The site of a `LiveServer`, which hears of each request."""
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that leaves in the middle of a download is no error."""
-
-
-class _Handler(SiteHandler):
-    def __init__(self, owner: LiveServer, *args: object, **options: str) -> None:
+    def __init__(self, owner: LiveServer) -> None:
+        super().__init__(owner.folder)
         self.owner = owner
-        super().__init__(*args, **options)  # type: ignore[arg-type]
 
-    def parse_request(self) -> bool:
-        """Note what is asked; forget the range where this server has none."""
-        whole = super().parse_request()
-        if whole:
-            self.owner.asked.append((self.path, self.headers.get("Range", "")))
-            del self.headers["If-Modified-Since"]  # a test writes twice within a second
-            if not self.owner.ranges:
-                del self.headers["Range"]
-        return whole
-
-    def date_time_string(self, timestamp: float | None = None) -> str:
-        """The server's time; files have their own."""
-        seconds = time.time() + self.owner.clock if timestamp is None else timestamp
-        return super().date_time_string(int(seconds))
-
-    def end_headers(self) -> None:
-        """Close each connection, so that none outlives a server that stops."""
-        self.send_header("Connection", "close")
-        super().end_headers()
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """An answer by the server's own clock; no part of a file where it has none."""
+        self.owner.asked.append((scope["path"], Headers(scope=scope).get("range", "")))
+        if not self.owner.ranges:
+            scope["headers"] = [header for header in scope["headers"] if header[0] != b"range"]
+        response = await super().get_response(path, scope)
+        response.headers["Date"] = formatdate(time.time() + self.owner.clock, usegmt=True)
+        return response
 
 
 @contextmanager
@@ -225,9 +207,9 @@ def serving(site: Path, folder: Path) -> Iterator[tuple[LiveServer, WrittenRun]]
     (live / "index.html").symlink_to(site / "live" / "index.html")
     runs = '{"runs": [{"name": "watched", "title": "A run being watched", "note": ""}]}'
     (live / "runs.json").write_text(runs)
-    server = LiveServer(folder)
-    server.start()
+    watched = LiveServer(folder)
+    watched.start()
     try:
-        yield server, WrittenRun(live / NAME)
+        yield watched, WrittenRun(live / NAME)
     finally:
-        server.stop()
+        watched.stop()

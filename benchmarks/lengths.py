@@ -1,8 +1,8 @@
 """Words of each page of a built site: those shown, and those with everything unfolded.
 
-`python -m tools.lengths [SITE]` prints one line for each page. It counts the text of the page's
-own content and leaves out what the theme adds around it (navigation, footer), commands and code,
-options of a form, and text that only a script or a screen reader shows.
+`python -m benchmarks.lengths [SITE]` prints one line for each page. It counts the text of the
+page's own content and leaves out what the theme adds around it (navigation, footer), commands and
+code, options of a form, and text that only a script or a screen reader shows.
 """
 
 import re
