@@ -10,8 +10,9 @@ from typing import Any
 from benchmarks.chromium import site_with_bare_pages
 from benchmarks.figures import Figure, Table, median
 from tools.chromium import FLAGS, find_chromium
+from tools.console import ROOT
 from tools.console import run as run_command
-from tools.node import Node, environment_of, find_node, install_lighthouse
+from tools.node import Node, environment_of, find_node, install
 
 PAGES = {"home": ""} | {
     name: f"{name}/"
@@ -49,7 +50,8 @@ def run(quick: bool) -> Table:
     """Visit each page once or, to be robust against a busy machine, three times."""
     rounds = 1 if quick else 3
     node = find_node()
-    program = install_lighthouse(node)
+    packages = install(node, ROOT / "tools" / "lighthouse", "Lighthouse", {"Lighthouse"})
+    program = packages / "lighthouse" / "cli" / "index.js"
     reports: dict[str, list[dict[str, Any]]] = {}
     with site_with_bare_pages() as address:
         for _ in range(rounds):

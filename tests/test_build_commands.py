@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,13 @@ def test_every_test_is_run_unless_options_choose(
     monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     runs: list[tuple[str, ...]] = []
-    monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 7)
-    assert commands._test(options) == 7
-    assert runs == [("-m", "pytest", *(options or commands.SIDE_BY_SIDE))]
-    assert not any((ROOT / word).exists() for word in runs[0])
+    for name in ("_ensure_everything", "_build"):
+        monkeypatch.setattr(commands, name, lambda: None)
+    monkeypatch.setattr(commands, "_compiling", nullcontext)
+    monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 0)
+    assert commands.main(["test", *options]) == 0
+    assert runs[-1] == ("-m", "pytest", *(options or commands.SIDE_BY_SIDE))
+    assert not any((ROOT / word).exists() for word in runs[-1])
 
 
 def test_without_a_chromium_that_starts_it_is_said_what_to_do(

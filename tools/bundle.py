@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.budget import imported_by
 from tools.console import ROOT, BuildError, run
 from tools.files import change_pages
 from tools.node import Node
@@ -20,6 +19,7 @@ SOURCES = (ROOT / "docs" / "assets", ROOT / "templates" / "pages")
 SCRIPT = Path(__file__).with_name("bundle.mjs")
 BUNDLED = shutil.ignore_patterns("*.js", "*.css")  # what is not copied, since it is bundled
 NAMED = re.compile(r'\bdata-script="?([\w-]+)')
+IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
 HEAD = "</head>"
 
 
@@ -54,3 +54,14 @@ def _tags(names: list[str], page: Path, site: Path) -> Iterator[str]:
         yield f'<link rel="modulepreload" href="{os.path.relpath(path, page.parent)}">'
     for path in scripts:
         yield f'<script type="module" src="{os.path.relpath(path, page.parent)}"></script>'
+
+
+def imported_by(script: Path) -> list[Path]:
+    """The modules that a script needs before it runs, those that they need included."""
+    found = [script]
+    for module in found:
+        for address in IMPORTED.findall(module.read_text("utf-8")):
+            path = (module.parent / address).resolve()
+            if path not in found and path.is_file():
+                found.append(path)
+    return found[1:]

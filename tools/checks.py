@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tools.console import ROOT, say
@@ -15,6 +16,7 @@ PYTHON_TOOLS = (
     ("Formatting", ("ruff", "format", "--check", "--quiet", ".")),
     ("Lint", ("ruff", "check", "--quiet", ".")),
     ("Types", ("mypy",)),
+    ("Spelling", ("codespell_lib", ".")),
 )
 COMPILER = "typescript/bin/tsc"
 SCRIPT_TOOLS = (
@@ -23,10 +25,6 @@ SCRIPT_TOOLS = (
     ("Types of the tools' scripts", (COMPILER, "--project", "tools/tsconfig.json")),
     ("Types of the build's scripts", (COMPILER, "--project", "templates/tsconfig.json")),
 )
-
-# Names in code and mistakes that tests make on purpose; codespell knows each as a misspelling.
-NO_MISSPELLINGS = ("bulid", "doubleclick", "lamda", "modle", "ot", "rehersal", "statics", "trainig")
-SPELLED_SUFFIXES = {".css", ".html", ".ipynb", ".j2", ".js", ".md", ".py", ".toml", ".yml"}
 
 # What makes a file true on one machine only, or fetch from somewhere that nobody chose.
 # Each is written so that this file does not match itself.
@@ -48,10 +46,9 @@ TEXT_SUFFIXES = {
 
 def main() -> int:
     """Run all checks, also after one has failed; return the exit status."""
-    failed = [title for title, command in commands() if _fails(command)]
+    run = partial(subprocess.run, cwd=ROOT, check=False)
+    failed = [title for title, command in commands() if run(command).returncode]
     tracked = tracked_files()
-    if misspelled(tracked):
-        failed.append("Spelling")
     for title, finder in (("Prose", findings), ("Forbidden things", forbidden_things)):
         found = list(finder(tracked))
         for line in found:
@@ -69,18 +66,6 @@ def commands() -> Iterator[tuple[str, list[str | Path]]]:
     node = find_node().node
     for title, (script, *options) in SCRIPT_TOOLS:
         yield title, [node, NODE_MODULES / script, *options]
-
-
-def _fails(command: list[str | Path]) -> bool:
-    return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
-
-
-def misspelled(paths: list[Path]) -> bool:
-    """True if codespell finds a misspelled word in `paths`; it prints the place and a fix."""
-    texts = [path for path in paths if path.suffix in SPELLED_SUFFIXES]
-    ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
-    command: list[str | Path] = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
-    return _fails(command)
 
 
 def tracked_files() -> list[Path]:

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tools.console import BuildError, run, say, step
+from tools.console import BuildError, run, step
 
 # The shell has Chromium's pages without its windows: a tenth to a fifth less processor time.
 PACKAGES = ("chromium-headless-shell", "chromium")  # Debian's, and their programs
@@ -109,5 +109,4 @@ if __name__ == "__main__":
     try:
         find_chromium()
     except BuildError as error:
-        say(f"build.py: {error}")
-        sys.exit(1)
+        sys.exit(f"build.py: {error}")

@@ -9,11 +9,10 @@ from contextlib import contextmanager, suppress
 from tools.console import ROOT, BuildError, say
 from tools.environment import EVERYTHING, STAMPS, Group, ensure, venv_python
 from tools.node import Packages, find_node, install_node_packages
-from tools.website import PUBLISH
 
-TEST_HELP = "run every test; --quick: those near to what changed; other options go to pytest"
 # One more than there are cores: browsers and swarms often wait; two more took a minute longer.
 PROCESSES = min(3, (os.cpu_count() or 1) + 1)
+# tests/scheduling.py says which process takes which file.
 SIDE_BY_SIDE = ("-n", str(PROCESSES), "--dist", "loadfile")
 
 
@@ -38,7 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="build the site and serve it on this machine")
     serve.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
     commands.add_parser("build", help="leave the complete site in site/")
-    commands.add_parser("test", help=TEST_HELP)
+    words = "run every test; --quick: those near to what changed; other options go to pytest"
+    commands.add_parser("test", help=words)
     commands.add_parser("check", help="formatting, lint, types, spelling, prose, forbidden things")
     words = "measure speed and size; options: see bench --help"
     commands.add_parser("bench", help=words, add_help=False)  # the benchmark's own has the options
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
                 _build()
                 # Before the tests: fetching a browser takes a while, and pytest would hide it.
                 status = _in_venv("-m", "tools.chromium")
-            return status or _test(rest)
+            return status or _in_venv("-m", "pytest", *(rest or SIDE_BY_SIDE))
         case "check":
             _ensure_everything()
             return _in_venv("-m", "tools.checks")
@@ -74,18 +74,9 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _ensure_everything()
             _build()
             return _in_venv("-m", "tools.chromium") or _in_venv("-m", "benchmarks", *rest)
-        case "lock":
+        case _:  # "lock"; the parser knows no other
             ensure([])
             return _in_venv("-m", "tools.lock")
-    raise AssertionError(options.command)
-
-
-def _test(options: Sequence[str]) -> int:
-    """Run the tests that `options` of pytest choose; without any, all, a process for each core.
-
-    tests/scheduling.py says which process takes which file.
-    """
-    return _in_venv("-m", "pytest", *(options or SIDE_BY_SIDE))
 
 
 def _ensure_everything() -> None:
@@ -97,7 +88,7 @@ def _ensure_everything() -> None:
 def _build() -> None:
     """Build the site in the environment's own interpreter."""
     ensure([Group.SITE])
-    if _in_venv("-m", "tools.website", PUBLISH) != 0:
+    if _in_venv("-m", "tools.website", "--publish") != 0:
         raise BuildError("The site could not be built; site/ is as it was before.")
 
 
@@ -130,10 +121,8 @@ def _compiled() -> dict[str, str]:
 def _in_venv(*arguments: str) -> int:
     """Run the environment's Python with `arguments` at the terminal; return its exit status."""
     process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT, env=_compiled())
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            # The child got the same signal: let it clean up and end first.
-            process.wait()
-            raise
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # it got the same signal: let it clean up and end first
+        raise

@@ -73,7 +73,7 @@ def run(
     except OSError as error:
         raise BuildError(f"{failure} ({error})") from error
     if finished.returncode != 0:
-        raise BuildError(f"{failure}\n{_explain(finished.stdout)}{_tail(finished.stdout)}")
+        raise BuildError(f"{failure}\n{_explain(finished.stdout)}")
     return finished.stdout
 
 
@@ -105,9 +105,7 @@ _CAUSES = {
 
 
 def _explain(output: str) -> str:
-    return next((f"{text}\n" for signs, text in _CAUSES.items() if re.search(signs, output)), "")
-
-
-def _tail(output: str, lines: int = 15) -> str:
-    kept = [line for line in output.splitlines() if line.strip()][-lines:]
-    return "\n".join(f"    | {line}" for line in kept)
+    """The cause of a failure if it is a known one, and the last lines of its output."""
+    causes = [text for signs, text in _CAUSES.items() if re.search(signs, output)]
+    last = [f"    | {line}" for line in output.splitlines() if line.strip()][-15:]
+    return "\n".join([*causes[:1], *last])

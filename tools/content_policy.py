@@ -10,8 +10,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from tools.console import BuildError
-from tools.files import change_pages
+from tools.files import change_pages, replace_once
 
 INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?:\s[^>]*)?)>(?P<text>.*?)</script>", re.S)
 # What the template says, so that a page also works when only MkDocs was run.
@@ -24,13 +23,9 @@ def pin_inline_scripts(site: Path) -> None:
     hashes = sorted(set[str]().union(*map(script_hashes, texts)))
     strict = " ".join(["script-src 'self'", *(f"'sha256-{found}'" for found in hashes)])
 
-    def pinned(page: Path, text: str) -> str:
-        if text.count(LOOSE) != 1:
-            name = page.relative_to(site)
-            raise BuildError(f"{name}: must have one content security policy with {LOOSE}.")
-        return text.replace(LOOSE, strict)
-
-    change_pages(site, pinned)
+    change_pages(
+        site, lambda page, text: replace_once(str(page.relative_to(site)), text, LOOSE, strict)
+    )
 
 
 def script_hashes(page: str) -> set[str]:

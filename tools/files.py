@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.console import ROOT, say
+from tools.console import ROOT, BuildError, say
 
 WORKSHOP = ROOT / ".build"
 _held: set[Path] = set()  # by this process, which does not wait for itself
@@ -42,6 +42,21 @@ def change_pages(site: Path, change: Callable[[Path, str], str]) -> None:
     """Let `change` write the text of each page of `site` again, given its path and its text."""
     for page in sorted(site.rglob("*.html")):
         page.write_text(change(page, page.read_text("utf-8")), "utf-8")
+
+
+def replace_once(name: str, text: str, old: str, new: str) -> str:
+    """`text` of `name` with `new` in the one place that has `old`; BuildError unless one has."""
+    if (count := text.count(old)) != 1:
+        raise BuildError(f"{name}: must have {old} once, has it {count} times.")
+    return text.replace(old, new)
+
+
+def only_file(site: Path, pattern: str) -> Path:
+    """The one file of `site` that a pattern finds; BuildError unless there is one."""
+    found = [*site.glob(pattern)]
+    if len(found) != 1:
+        raise BuildError(f"{pattern}: must be one file, there are {len(found)}.")
+    return found[0]
 
 
 def digest(paths: Iterable[Path]) -> str:

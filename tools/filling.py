@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tools.console import BuildError
+from tools.files import replace_once
 from tools.source import Source
 
 # The line of a notebook, as JSON has it, that the build fills in.
@@ -17,9 +17,8 @@ def fill_notebooks(folder: Path, source: Source) -> None:
     """Write what to install into every notebook, in the one place for it, else BuildError."""
     for notebook in sorted(folder.glob("*.ipynb")):
         text = notebook.read_text("utf-8")
-        if (count := text.count(EMPTY)) != 1:
-            raise BuildError(f"{notebook.name}: must have one line {EMPTY}, has {count}.")
-        notebook.write_text(text.replace(EMPTY, f'SOURCE = \\"{source.origin}\\"'), "utf-8")
+        filled = f'SOURCE = \\"{source.origin}\\"'
+        notebook.write_text(replace_once(notebook.name, text, EMPTY, filled), "utf-8")
 
 
 def placeholders(site: Path) -> list[str]:

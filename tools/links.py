@@ -1,5 +1,6 @@
 """The built pages' links: those inside the site lead somewhere, those outside are well-formed."""
 
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -57,20 +58,17 @@ def _problems(
     if parts.scheme in ("data", "mailto", "blob"):
         return
     if parts.scheme or parts.netloc:
-        yield from _foreign(parts.scheme, parts.hostname or "", address)
+        host = parts.hostname or ""
+        if parts.scheme not in ("https", "http"):
+            yield "has a scheme that is neither https nor http"
+        elif ("." not in host and host != "localhost") or re.search(r"\s", address):
+            yield "is not a well-formed address"
         return
     target = _file(unquote(parts.path), page, site, base)
     if not target.is_file():
         yield "leads to no file of the site"
     elif target in places and unquote(parts.fragment) not in {"", *places[target]}:
         yield "leads to no place of that page"
-
-
-def _foreign(scheme: str, host: str, address: str) -> Iterator[str]:
-    if scheme not in ("https", "http"):
-        yield "has a scheme that is neither https nor http"
-    elif ("." not in host and host != "localhost") or any(letter.isspace() for letter in address):
-        yield "is not a well-formed address"
 
 
 def _file(path: str, page: Path, site: Path, base: str) -> Path:

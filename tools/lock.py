@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools.console import ROOT, BuildError, run, say, step
+from tools.console import ROOT, BuildError, run, step
 from tools.environment import REQUIREMENTS, Group
 from tools.files import write_atomically
 from tools.node import find_node
@@ -95,5 +95,4 @@ if __name__ == "__main__":
     try:
         main()
     except BuildError as error:
-        say(f"build.py: {error}")
-        sys.exit(1)
+        sys.exit(f"build.py: {error}")

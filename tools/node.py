@@ -51,16 +51,10 @@ def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Pat
     """Fill node_modules with what package-lock.json pins, unless it is there already."""
     options = ["--omit=dev"] if packages is Packages.SITE else []
     # Whoever has all of them has those of the site.
-    return _install(node, ROOT, packages, {packages, Packages.ALL}, options)
+    return install(node, ROOT, packages, {packages, Packages.ALL}, options)
 
 
-def install_lighthouse(node: Node) -> Path:
-    """Fetch what tools/lighthouse/package-lock.json pins, unless it is there; give its command."""
-    packages = _install(node, ROOT / "tools" / "lighthouse", "Lighthouse", {"Lighthouse"})
-    return packages / "lighthouse" / "cli" / "index.js"
-
-
-def _install(
+def install(
     node: Node, folder: Path, title: str, enough: Iterable[str], options: Iterable[str] = ()
 ) -> Path:
     """Fill `folder`'s node_modules with what its package-lock.json pins, and give them."""

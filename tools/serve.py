@@ -72,7 +72,6 @@ if __name__ == "__main__":
     try:
         serve(int(sys.argv[1]))
     except BuildError as error:
-        say(f"build.py: {error}")
-        sys.exit(1)
+        sys.exit(f"build.py: {error}")
     except KeyboardInterrupt:
         say("")

@@ -60,16 +60,12 @@ class Site(StaticFiles):
         names = {name.partition(";")[0].strip() for name in accepted.split(",")}
         for suffix, encoding in ENCODINGS.items():
             form = Path(f"{full_path}{suffix}")
-            # an older one is of another content
-            if encoding in names and form.is_file() and _age(form) >= stat_result.st_mtime:
-                response = super().file_response(form, form.stat(), scope, status_code)
+            status = form.stat() if encoding in names and form.is_file() else None
+            if status and status.st_mtime >= stat_result.st_mtime:  # an older one is another's
+                response = super().file_response(form, status, scope, status_code)
                 response.headers.update({"Content-Encoding": encoding, "Vary": "Accept-Encoding"})
                 return response
         return super().file_response(full_path, stat_result, scope, status_code)
-
-
-def _age(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 def listen(port: int) -> socket.socket:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError, run
-from tools.files import change_pages
+from tools.files import change_pages, only_file
 from tools.node import Node
 
 # In the order in which a page links them; ours is the one that stays.
@@ -26,16 +26,15 @@ def merge_styles(site: Path, node: Node) -> None:
 
     Raises BuildError when one of them is not as expected.
     """
-    before = [_only(site, pattern) for pattern in THEMES]
-    behind = _only(site, GENERATED)
+    before = [only_file(site, pattern) for pattern in THEMES]
+    behind = only_file(site, GENERATED)
     styles = site / OURS
     failure = "PurgeCSS could not remove the theme's unused styles."
     run([node.node, PURGE, site, styles, behind, "--", *before], failure)
     ours, mark, end = styles.read_text("utf-8").rpartition(END)
     first = "".join(f"{path.read_text('utf-8').rstrip()}\n" for path in before)
     if RELATIVE.search(first):
-        reason = "The theme's styles name files relative to themselves; see tools/styles.py."
-        raise BuildError(reason)
+        raise BuildError("The theme's styles name files relative to themselves (tools/styles.py).")
     styles.write_text(f"{first}{ours}{behind.read_text('utf-8')}{mark}{end}", "utf-8")
     _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
     merged = [*before, behind]
@@ -45,13 +44,6 @@ def merge_styles(site: Path, node: Node) -> None:
     for path in merged:
         path.unlink()
         path.with_name(f"{path.name}.map").unlink(missing_ok=True)
-
-
-def _only(site: Path, pattern: str) -> Path:
-    found = list(site.glob(pattern))
-    if len(found) != 1:
-        raise BuildError(f"{pattern}: must be one file, there are {len(found)}.")
-    return found[0]
 
 
 def _move_map(path: Path, lines: int) -> None:

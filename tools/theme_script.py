@@ -13,7 +13,8 @@ long.
 import re
 from pathlib import Path
 
-from tools.console import BuildError, say
+from tools.console import say
+from tools.files import only_file
 
 BUNDLE = "assets/javascripts/bundle.*.min.js"
 
@@ -68,9 +69,7 @@ CHANGES = {
 
 def change_theme_script(site: Path) -> None:
     """Make the changes in the script of `site`, which must be there; name what finds no place."""
-    (bundle,) = sorted(site.glob(BUNDLE)) or (None,)
-    if bundle is None:
-        raise BuildError(f"{BUNDLE}: the theme must have one.")
+    bundle = only_file(site, BUNDLE)
     text = bundle.read_text("utf-8")
     for does, (place, new) in CHANGES.items():
         changed, count = re.subn(place, new, text)

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError
-from tools.files import change_pages
+from tools.files import change_pages, replace_once
 
 STAYING = ("share", "readme")
 WORKER = "service-worker.js"
@@ -68,10 +68,7 @@ def _stamp_worker(site: Path, folders: list[str]) -> None:
 
 
 def _replace_once(script: Path, old: str, new: str) -> None:
-    text = script.read_text("utf-8")
-    if text.count(old) != 1:
-        raise BuildError(f"{script.name}: must have {old} once, has it {text.count(old)} times.")
-    script.write_text(text.replace(old, new), "utf-8")
+    script.write_text(replace_once(script.name, script.read_text("utf-8"), old, new), "utf-8")
 
 
 def _digest(folder: Path) -> str:

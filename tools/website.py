@@ -6,6 +6,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from templates.render import render
+from templates.share_pictures import draw_share_pictures
 from tools.addresses import WITHOUT_SITE_URL, path_of, site_url, write_relative_sitemap
 from tools.browser_python import (
     make_browser_python,
@@ -13,7 +15,6 @@ from tools.browser_python import (
     runtime_files,
     stage_browser_python,
 )
-from tools.budget import check_budget
 from tools.bundle import BUNDLED, bundle_assets, load_page_scripts
 from tools.citations import link_cited_files
 from tools.compression import compress_site, fill_cache, is_compressible
@@ -33,7 +34,7 @@ SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
 UNFINISHED = WORKSHOP / "site"
 BUILT = WORKSHOP / "built"  # what site/ was built from
-PUBLISH = "--publish"
+COMPRESSED = "compressed"  # there, if it was built to be published
 PLOTLY = "plotly.js-basic-dist-min/plotly-basic.min.js"
 
 
@@ -54,7 +55,7 @@ def build_site(to_publish: bool) -> Path:
             return SITE
     BUILT.unlink(missing_ok=True)
     _build(to_publish)
-    BUILT.write_text(f"{made_of}\n{PUBLISH if to_publish else ''}", "utf-8")
+    BUILT.write_text(f"{made_of}\n{COMPRESSED if to_publish else ''}", "utf-8")
     return SITE
 
 
@@ -66,10 +67,6 @@ def _ingredients() -> str:
 
 def _build(to_publish: bool) -> None:
     """Build the site beside the old one, and swap it in when it is whole."""
-    # build.py's own interpreter imports this module, and has neither Jinja2 nor Pillow.
-    from templates.render import render
-    from templates.share_pictures import draw_share_pictures
-
     address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
@@ -78,7 +75,7 @@ def _build(to_publish: bool) -> None:
             # On the core that rendering leaves idle: Python, and what goes into the site as it is.
             python = beside.submit(make_browser_python, node, node_modules)
             as_it_is = [*runtime_files(node_modules), node_modules / PLOTLY] if to_publish else []
-            ahead = beside.submit(fill_cache, filter(is_compressible, as_it_is), node)
+            ahead = beside.submit(fill_cache, filter(is_compressible, as_it_is))
             fresh(STAGING)
             shutil.copytree(ROOT / "docs", STAGING, ignore=BUNDLED, dirs_exist_ok=True)
             bundle_assets(STAGING / "assets", node, package_lock(node_modules))
@@ -103,9 +100,8 @@ def _build(to_publish: bool) -> None:
         wrong = [*broken_links(UNFINISHED, path_of(address)), *placeholders(UNFINISHED)]
         if wrong:
             raise BuildError("Links to nowhere, or places not filled in:\n" + "\n".join(wrong))
-        check_budget(UNFINISHED)
         if to_publish:
-            compress_site(UNFINISHED, node)
+            compress_site(UNFINISHED)
         replace_folder(UNFINISHED, SITE)
     if not address:
         say(WITHOUT_SITE_URL)
@@ -131,9 +127,8 @@ def _run_mkdocs(address: str, source: Source) -> None:
 
 if __name__ == "__main__":
     try:
-        build_site(to_publish=PUBLISH in sys.argv[1:])
+        build_site(to_publish="--publish" in sys.argv[1:])
     except BuildError as error:
-        say(f"build.py: {error}")
-        sys.exit(1)
+        sys.exit(f"build.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
