@@ -34,7 +34,6 @@ SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
 UNFINISHED = WORKSHOP / "site"
 BUILT = WORKSHOP / "built"  # what site/ was built from
-COMPRESSED = "compressed"  # there, if it was built to be published
 PLOTLY = "plotly.js-basic-dist-min/plotly-basic.min.js"
 
 
@@ -55,7 +54,7 @@ def build_site(to_publish: bool) -> Path:
             return SITE
     BUILT.unlink(missing_ok=True)
     _build(to_publish)
-    BUILT.write_text(f"{made_of}\n{COMPRESSED if to_publish else ''}", "utf-8")
+    BUILT.write_text(f"{made_of}\n{'compressed' if to_publish else ''}", "utf-8")
     return SITE
 
 
