@@ -3,7 +3,6 @@
 import asyncio
 import multiprocessing
 import secrets
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim.grad_averager import GradientAverager
@@ -21,9 +19,8 @@ from hivemind.p2p import P2P, PeerID
 from hivemind.proto import averaging_pb2
 
 from calculator.swarm.aggregation import Aggregation
-from training.access import grants
-from training.access.client import Admission
 from training.access.membership import Membership
+from training.authority.keys import sign_own
 from training.averaging.guard import GuardedGradientAverager
 from training.averaging.reduction import Round
 from training.network.connection import Endpoint, Identity, Network
@@ -201,12 +198,11 @@ def test_two_of_three_are_no_group_where_the_honest_must_be_more(
     assert results == [meets, meets]
 
 
-def admit(network: Network, folder: Path, authority: Ed25519PrivateKey) -> Membership:
-    """Give a peer a grant, as the authority would."""
+def admit(network: Network, folder: Path) -> Membership:
+    """Give a peer a grant of the authority in the folder above."""
     key = network.key.get_public_key().to_bytes().decode()
-    grant = grants.issue(authority, network.run, "member", key, int(time.time()) + 600)
     membership = Membership(folder, network.run, key)
-    membership.write(Admission(grant, grants.public_key_text(authority)))
+    membership.write(sign_own(folder.parent, network.run, key))
     return membership
 
 
@@ -239,10 +235,9 @@ async def download_as_member(_dht: Any, node: Any, peer: PeerID) -> int:
 
 
 def test_an_outsider_gets_no_state_group_or_say(networks: list[Network], tmp_path: Path) -> None:
-    authority = Ed25519PrivateKey.generate()
     member, other, outsider = networks[:3]
-    ours = admit(member, tmp_path / "ours", authority)
-    theirs = admit(other, tmp_path / "theirs", authority)
+    ours = admit(member, tmp_path / "ours")
+    theirs = admit(other, tmp_path / "theirs")
     for network, membership in ((member, ours), (other, theirs)):
         directory.announce(network.dht, network.subkey, membership.current().grant)
     bans = BanList(tmp_path)

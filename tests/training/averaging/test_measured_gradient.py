@@ -17,10 +17,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def recorded() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(gradient.PATH.read_text("utf-8"))
-    return content
+RECORDED: dict[str, Any] = json.loads(gradient.PATH.read_text("utf-8"))
 
 
 def test_an_error_is_relative_to_the_length_of_the_gradient() -> None:
@@ -44,24 +41,24 @@ def test_rounding_moves_no_value_into_another_bin() -> None:
     assert gradient.describe("normal", exact)["beyond_3_sigma"] == pytest.approx(0.0027, abs=5e-4)
 
 
-def test_the_recorded_histograms_hold_the_whole_tensor(recorded: dict[str, Any]) -> None:
-    tensor = recorded["tensor"]
-    exact, half, byte = recorded["formats"]
+def test_the_recorded_histograms_hold_the_whole_tensor() -> None:
+    tensor = RECORDED["tensor"]
+    exact, half, byte = RECORDED["formats"]
     for row in (exact, half, byte):
         assert sum(row["wide"]) + row["outside"] == tensor["elements"]
     assert byte["values"] <= 256 < half["values"] < exact["values"]
-    assert exact["error"] == 0 < half["error"] < byte["error"] < recorded["other_batch"]
-    assert recorded["parameters"] == 464_234  # as the run's card says
+    assert exact["error"] == 0 < half["error"] < byte["error"] < RECORDED["other_batch"]
+    assert RECORDED["parameters"] == 464_234  # as the run's card says
 
 
 def test_the_command_measures_what_is_recorded(
-    recorded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = gradient.measure(recorded["sequences"])
-    assert found["tensor"]["name"] == recorded["tensor"]["name"]
-    assert found["other_batch"] == pytest.approx(recorded["other_batch"], rel=0.02)
-    for now, before in zip(found["formats"], recorded["formats"], strict=True):
+    found = gradient.measure(RECORDED["sequences"])
+    assert found["tensor"]["name"] == RECORDED["tensor"]["name"]
+    assert found["other_batch"] == pytest.approx(RECORDED["other_batch"], rel=0.02)
+    for now, before in zip(found["formats"], RECORDED["formats"], strict=True):
         assert now["bytes"] == before["bytes"]
         assert now["error"] == pytest.approx(before["error"], rel=0.02)
         assert now["tensor_error"] == pytest.approx(before["tensor_error"], rel=0.02)

@@ -36,24 +36,22 @@ def test_captions_use_known_words_and_name_all_there_is() -> None:
 
 
 def test_pictures_show_what_their_captions_say() -> None:
-    halves = {  # where the first and the second shape are
-        "above": ((0, 0, 1, 0.5), (0, 0.5, 1, 1)),
-        "left of": ((0, 0, 0.5, 1), (0.5, 0, 1, 1)),
+    top, bottom, left, right = (0, 0, 1, 0.5), (0, 0.5, 1, 1), (0, 0, 0.5, 1), (0.5, 0, 1, 1)
+    places = {  # of the first and the second shape
+        "above": (top, bottom),
+        "below": (bottom, top),
+        "left of": (left, right),
+        "right of": (right, left),
+        "": ((0, 0, 1, 1), (0, 0, 1, 1)),  # one shape is both
     }
-    halves["below"], halves["right of"] = halves["above"][::-1], halves["left of"][::-1]
     seen = set()
     for index in range(300):
         sample = draw_sample(index, pixels=64)
         words = sample.caption.split()
-        relation = " ".join(words[3:-3])
-        if not relation:
-            assert main_colour(sample.image, (0, 0, 1, 1)) == words[1], sample.caption
-            continue
-        first, second = halves[relation]
-        assert main_colour(sample.image, first) == words[1], sample.caption
-        assert main_colour(sample.image, second) == words[-2], sample.caption
-        seen.add(relation)
-    assert seen == halves.keys()
+        seen.add(relation := " ".join(words[3:-3]))
+        for place, colour in zip(places[relation], (words[1], words[-2]), strict=True):
+            assert main_colour(sample.image, place) == colour, sample.caption
+    assert seen == places.keys()
 
 
 @pytest.mark.parametrize(("index", "pixels", "field"), [(-1, 32, "index"), (0, 8, "pixels")])
