@@ -45,17 +45,6 @@ def test_a_number_that_json_does_not_know_is_refused(tmp_path: Path) -> None:
     assert atomic.read_json(tmp_path / "file") == {"loss": 1.0}
 
 
-def test_no_file_reads_as_none(tmp_path: Path) -> None:
-    assert atomic.read_json(tmp_path / "file") is None
-
-
-def test_sha256_is_the_published_value_for_abc(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("abc")
-    # FIPS 180-4's example
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert atomic.sha256(tmp_path / "file") == expected
-
-
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_a_line_cut_by_a_crash_is_dropped_and_the_next_is_whole(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "progress.jsonl"
@@ -80,11 +69,3 @@ def test_a_line_that_a_full_disk_cut_is_taken_back(tmp_path: Path) -> None:
         lines.append({"step": 2})
     lines.append({"step": 3})
     assert lines.read() == [{"step": 1}, {"step": 3}]
-
-
-def test_whole_lines_stay_byte_for_byte_at_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "progress.jsonl"
-    atomic.AppendOnlyLines(path).append({"step": 1})
-    before = path.read_bytes()
-    atomic.AppendOnlyLines(path)
-    assert path.read_bytes() == before

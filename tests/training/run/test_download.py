@@ -31,20 +31,16 @@ def fetch(server: HubRepository, tmp_path: Path) -> Fetch:
     return fetch
 
 
-def test_a_file_arrives_whole_and_its_progress_is_told(fetch: Fetch, tmp_path: Path) -> None:
-    percents: list[int] = []
-    fetch(report=percents.append)
-    assert percents[-1] == 100
-    assert percents == sorted(set(percents))
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_broken_download_asks_for_the_rest_only(fetch: Fetch, server: HubRepository) -> None:
+def test_a_broken_download_asks_for_the_rest_only_and_its_progress_is_told(
+    fetch: Fetch, server: HubRepository, tmp_path: Path
+) -> None:
     server.cut = 1
     percents: list[int] = []
     fetch(report=percents.append)
     assert server.ranges == [f"bytes={len(CONTENT) // 2}-"]
+    assert percents[-1] == 100
     assert percents == sorted(set(percents))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_what_has_come_is_kept_for_the_next_call(fetch: Fetch, server: HubRepository) -> None:

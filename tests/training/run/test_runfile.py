@@ -13,6 +13,7 @@ from training.run.runfile import MAX_BYTES, RunFile, load, parse
 
 GOOD = 'name = "our-run"\nrecipe = "tiny"\n'
 KEY = "A" * 43 + "="
+ESCAPE = "\\u001b[2J"
 PEER = "/ip4/203.0.113.5/tcp/31337/p2p/12D3KooWEEEBMcahCALVmBwG84VQaLzQ4XSA3gm9TKBQsZv9NwDm"
 
 
@@ -43,45 +44,34 @@ PEER = "/ip4/203.0.113.5/tcp/31337/p2p/12D3KooWEEEBMcahCALVmBwG84VQaLzQ4XSA3gm9T
         (GOOD + 'links = "x"', "links", "x"),
         (GOOD + '[links]\npaper = "x"', "links.paper", "x"),
         ("name = ", "run", "run file"),
+        # hostile ones, whose value may be told shortened or escaped
+        ("a = " + "[" * 30_000, "run", None),
+        ("a = " + "{b=" * 15_000, "run", None),
+        ("steps = 1" + "0" * 5_000, "run", None),
+        (GOOD + "steps = 1" + "0" * 100, "steps", None),
+        (GOOD + f'title = "{ESCAPE}"', "title", None),
+        (GOOD + 'title = "one\\ntwo"', "title", None),
+        (GOOD + 'title = "\\u202Eelpoep"', "title", None),
+        (GOOD + f'"{ESCAPE}" = 1', "field", None),
+        (GOOD + f'[links]\n"{ESCAPE}" = "https://example.org"', "links", None),
+        (GOOD + f'[links]\npaper = "https://example.org/{ESCAPE}"', "links.paper", None),
+        (GOOD + '[links]\npaper = "http://["', "links.paper", None),
+        (GOOD + 'live = "http://["', "live", None),
+        (GOOD + 'authority = "https://["', "authority", None),
+        (GOOD + 'authority = "https://:99999999/"', "authority", None),
+        (GOOD + f'initial_peers = ["/ip4/1.2.3.4/tcp/1{ESCAPE}/p2p/Qm"]', "initial_peers", None),
+        (GOOD + 'initial_peers = ["/ip4/1.2.3.4\\n5/tcp/1/p2p/Qm"]', "initial_peers", None),
+        (GOOD + "title = 2026-11-21", "title", None),
     ],
 )
-def test_an_error_names_field_and_value(text: str, field: str, value: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse(text)
-    assert (caught.value.field, caught.value.value) == (field, value)
-    assert caught.value.rule
-
-
-ESCAPE = "\\u001b[2J"
-
-
-@pytest.mark.parametrize(
-    ("text", "field"),
-    [
-        ("a = " + "[" * 30_000, "run"),
-        ("a = " + "{b=" * 15_000, "run"),
-        ("steps = 1" + "0" * 5_000, "run"),
-        (GOOD + "steps = 1" + "0" * 100, "steps"),
-        (GOOD + f'title = "{ESCAPE}"', "title"),
-        (GOOD + 'title = "one\\ntwo"', "title"),
-        (GOOD + 'title = "\\u202Eelpoep"', "title"),
-        (GOOD + f'"{ESCAPE}" = 1', "field"),
-        (GOOD + f'[links]\n"{ESCAPE}" = "https://example.org"', "links"),
-        (GOOD + f'[links]\npaper = "https://example.org/{ESCAPE}"', "links.paper"),
-        (GOOD + '[links]\npaper = "http://["', "links.paper"),
-        (GOOD + 'live = "http://["', "live"),
-        (GOOD + 'live = "ftp://example.org"', "live"),
-        (GOOD + 'authority = "https://["', "authority"),
-        (GOOD + 'authority = "https://:99999999/"', "authority"),
-        (GOOD + f'initial_peers = ["/ip4/1.2.3.4/tcp/1{ESCAPE}/p2p/Qm"]', "initial_peers"),
-        (GOOD + 'initial_peers = ["/ip4/1.2.3.4\\n5/tcp/1/p2p/Qm"]', "initial_peers"),
-        (GOOD + "title = 2026-11-21", "title"),
-    ],
-)
-def test_a_hostile_run_file_gets_one_plain_line(text: str, field: str) -> None:
+def test_an_error_names_field_and_value_in_one_plain_line(
+    text: str, field: str, value: str | None
+) -> None:
     with pytest.raises(InputError) as caught:
         parse(text)
     assert caught.value.field == field
+    assert value in {caught.value.value, None}
+    assert caught.value.rule
     told = str(caught.value)
     assert len(told) < 1200
     assert told.isprintable()
@@ -172,9 +162,8 @@ def test_the_run_file_that_the_site_carries_is_one() -> None:
     assert run.initial_peers == ()
 
 
-def test_the_web_host_of_a_run_with_local_steps_is_in_its_file() -> None:
+def test_a_web_host_is_private_and_of_a_run_with_local_steps() -> None:
     run = RunFile(name="our-run", recipe="sparse", exchange="https://run.example.org")
-    assert parse(run.to_toml()) == run
     with pytest.raises(InputError, match="https address, or http on this machine"):
         replace(run, exchange="http://run.example.org")
     with pytest.raises(InputError, match="volunteers of the recipe tiny average themselves"):
@@ -199,8 +188,5 @@ def test_a_store_is_the_address_of_a_folder_without_any_key(address: str) -> Non
         assert parse(replace(run, store=fine).to_toml()).store == fine
     with pytest.raises(InputError, match="store"):
         replace(run, store=address)
-
-
-def test_a_store_is_for_runs_with_a_web_host() -> None:
     with pytest.raises(InputError, match="names no exchange"):
-        RunFile(name="our-run", recipe="sparse", store="https://s3.example.org/bucket")
+        RunFile(name="our-run", recipe="sparse", store=fine)

@@ -1,5 +1,8 @@
 import io
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.training.disk import full
 from training.run import status
@@ -23,11 +26,8 @@ def test_the_line_says_all_that_a_volunteer_wants_to_know() -> None:
         "step 41 of 31,250 · loss 3.412 · you 1,280 sequences, 16 of the next 4,096 · 3 peers · "
         "next update in 12 s · computing"
     )
-
-
-def test_a_round_that_ends_with_time_has_no_number_of_sequences() -> None:
-    status = Status(started=True, step=3, total_steps=9, samples=1200, pending=64, peers=2)
-    assert "you 1,200 sequences, 64 in this round · 2 peers" in status.in_words()
+    by_time = replace(figures, target=0).in_words()  # a round without a number of sequences
+    assert "you 1,280 sequences, 16 in this round · 3 peers" in by_time
 
 
 def test_a_log_gets_a_line_a_step_and_not_a_line_a_moment(tmp_path: Path) -> None:
@@ -45,25 +45,16 @@ def test_a_log_gets_a_line_a_step_and_not_a_line_a_moment(tmp_path: Path) -> Non
     assert len(stream.getvalue().splitlines()) == 3
 
 
-def test_a_terminal_gets_one_line_that_changes(tmp_path: Path) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    stream = Terminal()
+def test_a_terminal_gets_one_line_that_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
     board = StatusBoard(tmp_path, stream)
     for _ in range(3):
         board.show()
     assert stream.getvalue().count("\r") == 3
     assert "\n" not in stream.getvalue()
-
-
-def test_other_programs_can_read_it(tmp_path: Path) -> None:
-    assert status.read(tmp_path) == {}
-    board = StatusBoard(tmp_path, io.StringIO())
-    board.status.stage = Stage.DOWNLOADING
-    board.show()
-    assert status.read(tmp_path)["stage"] == "downloading"
 
 
 def test_a_volunteer_on_a_full_disk_still_shows_what_it_does(tmp_path: Path) -> None:
