@@ -17,7 +17,7 @@ from tests.training.records.sealing import Forger, progress, subkey_of
 from training.averaging.progress import CredibleTracker
 from training.network.connection import Endpoint, Identity, Network
 from training.records import orders
-from training.records.orders import BanOrder, RollbackOrder, moderators_of
+from training.records.orders import BanOrder, Order, RollbackOrder, moderators_of
 from training.records.owners import contributor_id, contributor_of, peer_id_of
 from training.records.validator import refused_records
 from training.run.runfile import RunFile
@@ -48,17 +48,13 @@ class Attacker:
     dht: hivemind.DHT
     key: RSAPrivateKey
 
-    @property
-    def tag(self) -> bytes:
-        return subkey_of(self.key)
-
     def put(self, name: str, subkey: object, value: object, seconds: float = 20.0) -> None:
         """Hand a record to all nodes."""
         expires = get_dht_time() + seconds
         self.dht.store(f"records{name}", value, expires, subkey=subkey)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def attacker(networks: tuple[Network, Network]) -> Iterator[Attacker]:
     key = RSAPrivateKey()
     node = hivemind.DHT(
@@ -67,9 +63,7 @@ def attacker(networks: tuple[Network, Network]) -> Iterator[Attacker]:
         host_maddrs=["/ip4/127.0.0.1/tcp/0"],
         record_validators=[Forger(key)],
     )
-    attacker = Attacker(node, key)
-    yield attacker
-    attacker.put("_progress", attacker.tag, None, 30.0)  # out of the next test's way
+    yield Attacker(node, key)
     node.shutdown()
 
 
@@ -78,14 +72,8 @@ def make_order(step: int) -> RollbackOrder:
     return RollbackOrder(checkpoint=10, step=step, sha256=digest, time=get_dht_time())
 
 
-def find_order(network: Network, moderators: frozenset[str]) -> RollbackOrder | None:
-    return orders.find(network.dht, network.run, RollbackOrder, moderators, ANSWER_SECONDS)
-
-
-def wait_for_order(network: Network, moderators: frozenset[str]) -> RollbackOrder:
-    order = wait_for("the order", lambda: find_order(network, moderators))
-    assert order is not None
-    return order
+def find(network: Network, kind: type[Order], moderators: frozenset[str]) -> Order | None:
+    return orders.find(network.dht, network.run, kind, moderators, ANSWER_SECONDS)
 
 
 def test_a_record_of_another_is_refused_and_counted(
@@ -95,100 +83,58 @@ def test_a_record_of_another_is_refused_and_counted(
     before = refused_records()
     attacker.put("_orders", victim.subkey, make_order(10**6).model_dump())
     assert refused_records() > before
-    assert find_order(reader, frozenset({str(victim.dht.peer_id)})) is None
+    assert find(reader, RollbackOrder, frozenset({str(victim.dht.peer_id)})) is None
 
 
-def tracker_of(network: Network, step: int = 10) -> CredibleTracker:
-    """A volunteer's look at the others' progress, after a step that it has just made."""
-    tracker = CredibleTracker(network.dht, "records", TARGET, start=False, private_key=network.key)
-    with tracker.pause_updates():
-        tracker.update_epoch(step)
-    return tracker
-
-
-def look(tracker: CredibleTracker) -> GlobalTrainingProgress:
-    found = tracker.dht.get("records_progress", latest=True)
-    return tracker._parse_swarm_progress_data(found.value if found else None)
-
-
-def wait_for_progress(tracker: CredibleTracker, peers: int) -> GlobalTrainingProgress:
-    wait_for(f"{peers} peers", lambda: look(tracker).num_peers >= peers)
-    return look(tracker)
-
-
-def train(network: Network, **values: object) -> None:
-    """Store the progress of an honest peer."""
-    value = progress(network.key) | values
-    network.dht.store("records_progress", value, get_dht_time() + 20, subkey=network.subkey)
-
-
-def test_an_owner_named_twice_for_thirty_years_ends_no_reader(
+def test_a_plain_value_does_not_keep_honest_records_out(
     networks: tuple[Network, Network], attacker: Attacker
 ) -> None:
-    _, reader = networks
-    thirty_years = 30 * 365 * 86_400.0
-    twice = attacker.tag + attacker.tag
-    attacker.put("_progress", twice, progress(attacker.key), thirty_years)
-    attacker.put("_orders", twice, make_order(10**6).model_dump(), thirty_years)
-    tracker = tracker_of(reader)
-    train(reader)
-    assert wait_for_progress(tracker, 1).num_peers == 1
-    assert find_order(reader, frozenset({str(attacker.dht.peer_id)})) is None
-
-
-@pytest.mark.parametrize(
-    "name", ["_state_averager.all_averagers", "_grad_averager.0b", "_grad_averager.0b01"]
-)
-def test_a_plain_value_does_not_keep_honest_records_out(
-    networks: tuple[Network, Network], attacker: Attacker, name: str
-) -> None:
     honest, reader = networks
-    attacker.put(name, None, "mine", 30 * 365 * 86_400.0)
-    value = 3 if name.endswith("averagers") else True
-    subkey = honest.dht.peer_id.to_bytes()
-    honest.dht.store(f"records{name}", value, get_dht_time() + 20, subkey=subkey)
+    name, subkey = "records_state_averager.all_averagers", honest.dht.peer_id.to_bytes()
+    attacker.put("_state_averager.all_averagers", None, "mine", 30 * 365 * 86_400.0)
+    honest.dht.store(name, 3, get_dht_time() + 20, subkey=subkey)
 
     def records() -> Any:
-        found = reader.dht.get(f"records{name}", latest=True)
+        found = reader.dht.get(name, latest=True)
         return found.value if found is not None and isinstance(found.value, dict) else {}
 
     wait_for("the honest record", lambda: subkey in records())
-    assert records()[subkey].value == value
+    assert records()[subkey].value == 3
     assert list(records()) == [subkey]
 
 
-def test_twenty_subkeys_of_one_key_are_one_peer(
+def test_one_liar_is_one_peer_and_does_not_fill_the_batch(
     networks: tuple[Network, Network], attacker: Attacker
 ) -> None:
-    _, reader = networks
-    tracker = tracker_of(reader)
-    train(reader)
-    for number in range(20):
-        claim = progress(attacker.key, epoch=10**6)
-        attacker.put("_progress", attacker.tag + str(number).encode(), claim)
-    attacker.put("_progress", attacker.tag, progress(attacker.key, samples_accumulated=0))
-    seen = wait_for_progress(tracker, 2)
-    assert (seen.num_peers, seen.epoch) == (2, 10)
+    """At two samples a second each, three honest peers need a quarter of an hour for a batch.
 
-
-@pytest.mark.parametrize(
-    "claim",
-    [{"samples_accumulated": TARGET}, {"samples_per_second": 1e12}, {"time": 0.0}],
-    ids=["samples", "pace", "age"],
-)
-def test_one_liar_does_not_fill_the_batch(
-    networks: tuple[Network, Network], attacker: Attacker, claim: dict[str, float]
-) -> None:
-    """At two samples a second each, three honest peers need a quarter of an hour for a batch."""
-    first, second = networks
-    trackers = tracker_of(first, 11), tracker_of(second, 11)
+    The liar claims a whole batch, any pace and to have begun long ago; each alone would fill it.
+    """
+    trackers = [
+        CredibleTracker(n.dht, "records", TARGET, start=False, private_key=n.key) for n in networks
+    ]
     honest = {"samples_accumulated": 1, "samples_per_second": 2.0, "epoch": 11}
     for network in networks:
-        train(network, **honest)
-    attacker.put("_progress", attacker.tag, progress(attacker.key, **(honest | claim)))
+        own = progress(network.key, **honest)
+        network.dht.store("records_progress", own, get_dht_time() + 20, subkey=network.subkey)
+    tag = subkey_of(attacker.key)
+    for number in range(20):
+        ahead = progress(attacker.key, epoch=10**6)
+        attacker.put("_progress", tag + str(number).encode(), ahead)
+    claim = {"samples_accumulated": TARGET, "samples_per_second": 1e12, "time": 0.0}
+    attacker.put("_progress", tag, progress(attacker.key, **(honest | claim)))
     for tracker in trackers:
+        with tracker.pause_updates():
+            tracker.update_epoch(11)  # a step that it has just made
         tracker.max_refresh_period = 0.5  # such a run is looked at often
-        seen = wait_for_progress(tracker, 3)
+
+        def look(tracker: CredibleTracker = tracker) -> GlobalTrainingProgress | None:
+            found = tracker.dht.get("records_progress", latest=True)
+            seen = tracker._parse_swarm_progress_data(found.value if found else None)
+            return seen if seen.num_peers >= 3 else None
+
+        seen = wait_for("three peers", look)
+        assert (seen.num_peers, seen.epoch) == (3, 11)
         assert seen.samples_accumulated < TARGET / 4
         assert seen.eta_next_epoch > get_dht_time() + 60.0
 
@@ -198,21 +144,14 @@ def test_only_entry_points_of_the_run_file_give_orders(networks: tuple[Network, 
     moderators = moderators_of(RunFile("records", "tiny", initial_peers=monitor.addresses()))
     usurper = frozenset({peer_id_of(volunteer.subkey)})
     orders.publish(volunteer.dht, "records", volunteer.subkey, make_order(99))
-    assert wait_for_order(monitor, usurper).step == 99  # it is there, and signed
-    assert find_order(monitor, moderators) is None
-    orders.publish(monitor.dht, "records", monitor.subkey, make_order(50))
-    assert wait_for_order(volunteer, moderators).step == 50
-
-
-def test_everybody_hears_who_is_banned(networks: tuple[Network, Network]) -> None:
-    monitor, volunteer = networks
-    moderators = moderators_of(RunFile("records", "tiny", initial_peers=monitor.addresses()))
+    order = wait_for("the order", lambda: find(monitor, RollbackOrder, usurper))
+    assert order.step == 99  # it is there, and signed
+    assert find(monitor, RollbackOrder, moderators) is None
     banned = BanOrder(contributors=[contributor_id(volunteer.subkey)], time=get_dht_time())
-    orders.publish(monitor.dht, "records", monitor.subkey, banned)
-    found = wait_for(
-        "the ban", lambda: orders.find(volunteer.dht, "records", BanOrder, moderators, 10.0)
-    )
-    assert found.contributors == banned.contributors
+    for given in (make_order(50), banned):
+        orders.publish(monitor.dht, "records", monitor.subkey, given)
+        kind = type(given)
+        assert wait_for("the order", lambda k=kind: find(volunteer, k, moderators)) == given
 
 
 def test_the_key_that_signs_is_the_key_that_libp2p_knows(networks: tuple[Network, Network]) -> None:
