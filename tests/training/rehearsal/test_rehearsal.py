@@ -98,13 +98,6 @@ def test_a_rehearsal_trains_and_ends_with_pictures(
     assert make_parser().parse_args(typed[3:]).run == str(folder / "run.toml")
 
 
-def test_a_rehearsal_with_local_steps_has_its_monitor_as_the_host(tmp_path: Path) -> None:
-    rehearsal = Rehearsal(RehearsalOptions(recipe="tiny-sparse"), tmp_path, threading.Event())
-    rehearsal.authority.stop()
-    parsed = make_parser().parse_args(rehearsal.monitor.command[len(COMMAND) :])
-    assert rehearsal.exchange == f"http://127.0.0.1:{parsed.port}"
-
-
 @pytest.mark.parametrize("is_open", [True, False])
 def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
     tmp_path: Path,
@@ -131,6 +124,8 @@ def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
         rehearsal.stop_all()
     said = capsys.readouterr().out
     run = runfile.load(str(rehearsal.run_file))
+    parsed = make_parser().parse_args(rehearsal.monitor.command[len(COMMAND) :])
+    assert rehearsal.exchange == f"http://127.0.0.1:{parsed.port}", "the monitor is the host"
     assert (run.authority == "") is is_open
     assert awaited == (["the monitor"] if is_open else ["the authority", "the monitor"])
     assert ("--authority-folder" in rehearsal.monitor.command) is not is_open
