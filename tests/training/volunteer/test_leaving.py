@@ -1,6 +1,6 @@
 """A volunteer that leaves politely: everything that it computed has arrived before it is gone."""
 
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,17 +22,8 @@ from training.volunteer.reporter import Reporter
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture
-def monitor(tmp_path: Path) -> Iterator[Network]:
-    network = Network(
-        "leaving", Identity.read(tmp_path / "monitor"), (), Endpoint("127.0.0.1"), may_be_alone=True
-    )
-    yield network
-    network.close()
-
-
-def reporter_of(network: Network, folder: Path, monitor: Network, steps: int = 3) -> Reporter:
-    """The reporter of a volunteer that has just made its third step, or another."""
+def reporter_of(network: Network, folder: Path, monitor: Network, steps: int) -> Reporter:
+    """The reporter of a volunteer that has made so many steps."""
     contribution = Contribution("guest")
     for step in range(1, steps + 1):
         contribution.add(160, 4.0)
@@ -41,44 +32,34 @@ def reporter_of(network: Network, folder: Path, monitor: Network, steps: int = 3
     return Reporter(board, network, optimizer_at_step_3(), contribution, TINY, 1, moderators)
 
 
-def test_the_last_step_arrives_before_the_network_is_left(monitor: Network, tmp_path: Path) -> None:
-    """As of a guest that pressed Ctrl-C: 1,728 samples computed, 160 of them never credited."""
-    reports.serve(monitor.dht)
-    identity = Identity.read(tmp_path / "guest")
-    guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
-    reporter_of(guest, tmp_path, monitor).close()
-    guest.close()  # at once
-    told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
-    assert (told.state, told.samples, told.recent[-1].step) == (PeerState.LEFT.value, 480, 3)
-
-
-def test_a_monitor_that_comes_back_hears_of_all_steps(
-    monitor: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_all_steps_arrive_though_the_monitor_was_away_and_the_last_before_the_network_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of one that was away for half a minute, which lacked five steps for ever."""
-    identity = Identity.read(tmp_path / "guest")
-    guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
-    steps = 2 * reports.RECENT_STEPS
-    reporter = reporter_of(guest, tmp_path, monitor, steps)
-    clock = Clock()
-    monkeypatch.setattr("training.volunteer.reporter.time", SimpleNamespace(monotonic=clock))
-    assert not reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
-    reports.serve(monitor.dht)
-    heard = []
-    for clock.now in (20.0, 30.0, 20.0 + TOLD_SECONDS, 60.0):
-        assert reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
+    """As of a monitor that was away for half a minute, which lacked five steps for ever.
+
+    And of a guest that pressed Ctrl-C: 1,728 samples computed, 160 of them never credited.
+    """
+    own, identity = (Identity.read(tmp_path / name) for name in ("monitor", "guest"))
+    steps, clock, here = 2 * reports.RECENT_STEPS, Clock(), Endpoint("127.0.0.1")
+    with closing(Network("leaving", own, (), here, may_be_alone=True)) as monitor:
+        with closing(Network("leaving", identity, monitor.addresses(), here)) as guest:
+            reporter_of(guest, tmp_path, monitor, 3).close()  # who takes no report keeps nobody
+            reporter = reporter_of(guest, tmp_path, monitor, steps)
+            with monkeypatch.context() as patch:
+                patch.setattr("training.volunteer.reporter.time", SimpleNamespace(monotonic=clock))
+                assert not reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
+                reports.serve(monitor.dht)
+                heard = []
+                for clock.now in (20.0, 30.0, 20.0 + TOLD_SECONDS, 60.0):
+                    assert reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
+                    told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
+                    heard.append([step.step for step in told.recent])
+            everything = list(range(1, steps + 1))
+            assert heard == [everything] * 3 + [everything[-reports.RECENT_STEPS :]]
+            reporter.close()
         told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
-        heard.append([step.step for step in told.recent])
-    guest.close()
-    everything = list(range(1, steps + 1))
-    assert heard == [everything, everything, everything, everything[-reports.RECENT_STEPS :]]
-
-
-def test_a_monitor_that_is_gone_does_not_keep_a_volunteer(monitor: Network, tmp_path: Path) -> None:
-    identity = Identity.read(tmp_path / "guest")
-    guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
-    reporter_of(guest, tmp_path, monitor).close()  # it takes no reports
-    guest.close()
+    assert (told.state, told.samples) == (PeerState.LEFT.value, 160 * steps)
+    assert told.recent[-1].step == steps
 
 
 def test_a_run_that_was_ended_stays_over_when_the_order_has_expired() -> None:

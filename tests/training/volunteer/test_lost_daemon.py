@@ -1,8 +1,6 @@
 """A volunteer whose network daemon ended: it notices, stops and says so, whatever hangs."""
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -14,7 +12,8 @@ from typing import Any
 import pytest
 from hivemind.utils import get_dht_time
 
-from tests.training.processes import wait_for
+from tests.training.forks import Fork
+from tests.training.processes import PATIENCE, wait_for
 from training.network import worker
 from training.network.connection import CannotConnectError, Network
 from training.run import supervisor
@@ -101,26 +100,23 @@ def test_the_daemons_end_is_noticed_and_bounds_the_process(
     assert ends == [(reporting.LEAVING_SECONDS, supervisor.CANNOT_CONNECT)]
 
 
-def test_silence_for_long_is_taken_for_the_end(
-    tmp_path: Path, ends: list[tuple[float, int]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error", [TimeoutError(), KeyError("an error that nobody thought of")], ids=["silence", "other"]
+)
+def test_other_errors_end_heartbeats_only_if_they_are_long_silence(
+    tmp_path: Path,
+    ends: list[tuple[float, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
 ) -> None:
-    network = network_that_fails(TimeoutError())
+    network = network_that_fails(error)
     reporter = beating(tmp_path, network)
     time.sleep(0.2)
     assert reporter.is_alive
-    monkeypatch.setattr(reporting, "SILENT_SECONDS", 0.2)
-    wait_for("the reporter to end", lambda: not reporter.is_alive)
-    reporter.close()
-    assert len(ends) == 1
-
-
-def test_other_errors_end_no_heartbeats(tmp_path: Path, ends: list[tuple[float, int]]) -> None:
-    network = network_that_fails(KeyError("an error that nobody thought of"))
-    reporter = beating(tmp_path, network)
-    time.sleep(0.2)
-    assert reporter.is_alive
-    failing = network_that_fails(ConnectionRefusedError(111, "refused"))
-    network.dht = failing.dht
+    if isinstance(error, TimeoutError):
+        monkeypatch.setattr(reporting, "SILENT_SECONDS", 0.2)
+    else:
+        network.dht = network_that_fails(ConnectionRefusedError(111, "refused")).dht
     wait_for("the reporter to end", lambda: not reporter.is_alive)
     reporter.close()
     assert len(ends) == 1
@@ -143,8 +139,9 @@ def test_a_daemon_that_ends_in_an_outage_is_noticed() -> None:
     patience.cancel()
 
 
-def test_a_process_whose_threads_hang_ends_all_the_same() -> None:
-    command = [sys.executable, "-c", HANGS]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 75
-    assert ended.stderr.endswith("cannot join the run: the daemon is gone\n")
+def test_a_process_whose_threads_hang_ends_all_the_same(tmp_path: Path) -> None:
+    program = tmp_path / "hangs.py"
+    program.write_text(HANGS)
+    code, said = Fork([], tmp_path, tmp_path / "terminal.txt", program=program).run(PATIENCE)
+    assert code == 75
+    assert said.endswith("cannot join the run: the daemon is gone\n")

@@ -81,9 +81,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     served.close()
 
 
-def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
-    stop = threading.Event()
-    thread = threading.Thread(target=run.volunteer.train, args=(stop,))
+def test_a_volunteer_makes_rounds_until_the_run_is_over_and_goes_on_where_it_was(run: Run) -> None:
+    """With its place in the data, its moments, what it has not sent yet, and its credit."""
+    volunteer, stop = run.volunteer, threading.Event()
+    thread = threading.Thread(target=volunteer.train, args=(stop,))
     thread.start()
     deadline = threading.Timer(120, stop.set)
     deadline.start()
@@ -93,11 +94,26 @@ def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
     deadline.cancel()
     assert not stop.is_set(), run.terminal.getvalue()
     assert run.host.state.round == 3
-    assert run.volunteer.board.status.samples == run.host.state.samples
+    assert volunteer.board.status.samples == run.host.state.samples
     (report,) = run.host.reports().values()
     assert report.name == "ada"
     assert report.bytes_sent > 3 * run.host.swarm.layout.update_bytes
     assert "the run is over" in run.terminal.getvalue()
+
+    options = PeerOptions(name="ada", folder=volunteer.board.folder, micro_batch_size=4)
+    again = RoundsVolunteer(volunteer.run, options, volunteer.board)
+    peer = again._make_peer(catching_up.join(again.swarm))
+    again._remember(peer)
+    saved = backup.load_memory(again._memory)
+    assert peer.rounds == 3
+    assert peer.samples == run.host.state.samples
+    assert torch.equal(peer._feedback.residual, saved["peer"]["residual"])
+    assert peer._feedback.residual.norm() > 0
+    steps = {int(one["step"]) for one in again._optimizer.state_dict()["state"].values()}
+    assert steps
+    assert min(steps) >= 3
+    assert again.stream.state_dict()["drawn_in_epoch"] >= peer.samples
+    assert "going on after 3 rounds" in run.terminal.getvalue()
 
 
 def test_a_clock_that_jumped_makes_nobody_silent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,30 +197,6 @@ def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Ru
     assert "no longer has the rounds that were missed" in run.terminal.getvalue()
 
 
-def test_a_volunteer_that_comes_back_goes_on_where_it_was(run: Run) -> None:
-    """Its place in the data, its moments, what it has not sent yet, and its credit."""
-    volunteer, stop = run.volunteer, threading.Event()
-    thread = threading.Thread(target=volunteer.train, args=(stop,))
-    thread.start()
-    run.make_rounds(3, stop)
-    run.host.finish()
-    thread.join()
-    options = PeerOptions(name="ada", folder=volunteer.board.folder, micro_batch_size=4)
-    again = RoundsVolunteer(volunteer.run, options, volunteer.board)
-    peer = again._make_peer(catching_up.join(again.swarm))
-    again._remember(peer)
-    saved = backup.load_memory(again._memory)
-    assert peer.rounds == 3
-    assert peer.samples == volunteer.board.status.samples == run.host.state.samples
-    assert torch.equal(peer._feedback.residual, saved["peer"]["residual"])
-    assert peer._feedback.residual.norm() > 0
-    steps = {int(one["step"]) for one in again._optimizer.state_dict()["state"].values()}
-    assert steps
-    assert min(steps) >= 3
-    assert again.stream.state_dict()["drawn_in_epoch"] >= peer.samples
-    assert "going on after 3 rounds" in run.terminal.getvalue()
-
-
 def test_whoever_is_ahead_of_a_host_that_lost_its_files_takes_its_state(run: Run) -> None:
     volunteer, stop = run.volunteer, threading.Event()
     ahead = run.make_peer(stop)
@@ -243,13 +235,13 @@ def test_whoever_is_told_to_stop_does_not_wait_for_the_host(run: Run) -> None:
     assert run.volunteer._ask(stop, ask) is None
 
 
-def test_the_host_of_another_run_is_refused(run: Run) -> None:
+def test_the_host_of_another_run_and_a_name_that_none_may_have_are_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    board = StatusBoard(tmp_path / "other", io.StringIO())
+    options = PeerOptions(name="a\nb", folder=board.folder, micro_batch_size=4)
+    with pytest.raises(InputError, match="name"):
+        RoundsVolunteer(run.volunteer.run, options, board)
     run.volunteer.run = replace(run.volunteer.run, name="their-run")
     with pytest.raises(InputError, match="must be the host of their-run, but serves 'our-run'"):
         run.volunteer._look()
-
-
-def test_a_name_that_none_may_have_is_refused(run: Run, tmp_path: Path) -> None:
-    options = PeerOptions(name="a\nb", folder=tmp_path / "other", micro_batch_size=4)
-    with pytest.raises(InputError, match="name"):
-        RoundsVolunteer(run.volunteer.run, options, StatusBoard(tmp_path / "other", io.StringIO()))

@@ -40,18 +40,17 @@ class UnluckyVolunteer(Volunteer):
         done = step - seen["first step"]
         if done >= STEPS:
             stop.set()
-        if done == 3 and "broken model" not in seen:
-            seen["broken model"] = step
-            with torch.no_grad():
-                next(self.model.parameters()).fill_(torch.nan)
-        if done == 5 and "broken optimizer" not in seen:
-            seen["broken optimizer"] = step
-            with torch.no_grad():
-                self.optimizer.opt.param_groups[0]["params"][0].fill_(torch.nan)
-        if done == 6 and "huge weights" not in seen:
-            seen["huge weights"] = step
-            with torch.no_grad():
-                self.optimizer.opt.param_groups[0]["params"][0].fill_(1e30)
+        own = next(self.model.parameters())
+        averaged = self.optimizer.opt.param_groups[0]["params"][0]
+        for when, name, parameter, value in (
+            (3, "broken model", own, torch.nan),
+            (5, "broken optimizer", averaged, torch.nan),
+            (6, "huge weights", averaged, 1e30),
+        ):
+            if done == when and name not in seen:
+                seen[name] = step
+                with torch.no_grad():
+                    parameter.fill_(value)
 
     def _compute(self, batch: Batch) -> Computed:
         """Compute, once with a model whose loss is NaN."""
