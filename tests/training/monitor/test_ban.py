@@ -19,18 +19,13 @@ ALICE, MALLORY, OTHER = (
 )
 
 
-def make_contributor(peer: str, name: str) -> Contributor:
-    time = "2026-01-01T00:00:00.000Z"
-    return Contributor(contributor_of(peer), name, 1, 1.0, time, time, "training", 1)
-
-
 @pytest.fixture
 def run_file(tmp_path: Path) -> Path:
     """A run whose page shows three volunteers, two of one name."""
     (tmp_path / "identity.key").touch()
     people = [(ALICE, "alice"), (MALLORY, "mallory"), (OTHER, "alice")]
     LiveFolder(tmp_path / "live" / "our-run").write_peers(
-        [make_contributor(*one) for one in people]
+        [Contributor(contributor_of(one), name, 1, 1.0, "", "", "", 1) for one, name in people]
     )
     path = tmp_path / "run.toml"
     path.write_text(RunFile("our-run", "tiny").to_toml())

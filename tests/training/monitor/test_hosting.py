@@ -3,8 +3,8 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -28,59 +28,41 @@ ADDRESS = "/ip4/203.0.113.5/tcp/31337/p2p/QmXh9V7tXt9fd3UdkFWAjTEEhV4st7bhRRxoHj
 STEPS = 8
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[LivePage]:
+def test_the_live_page_shows_the_run_that_is_hosted(tmp_path: Path) -> None:
     site = tmp_path / "site"
     (site / "live").mkdir(parents=True)
     (site / "live" / "index.html").write_text("<title>Live</title>")
     (site / "live" / "runs.json").write_text('{"runs": [{"name": "another"}]}')
-    served = LivePage("our-run", "Our run", tmp_path / "data", site=site)
-    yield served
-    served.close()
-
-
-def test_the_live_page_shows_the_run_that_is_hosted(page: LivePage, tmp_path: Path) -> None:
-    assert page.address.endswith("/live/?run=our-run")
-    assert "<title>Live</title>" in httpx.get(page.address).text
-    root = page.address.partition("?")[0]
-    (run,) = httpx.get(f"{root}runs.json").json()["runs"]
-    assert (run["name"], run["title"]) == ("our-run", "Our run")
-    (tmp_path / "data" / "progress.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
-    answer = httpx.get(f"{root}our-run/progress.jsonl", headers={"Range": "bytes=12-"})
-    assert (answer.status_code, answer.text) == (206, '{"step": 2}\n')
-    assert answer.headers["Cache-Control"] == "no-cache"
+    with closing(LivePage("our-run", "Our run", tmp_path / "data", site=site)) as page:
+        assert page.address.endswith("/live/?run=our-run")
+        assert "<title>Live</title>" in httpx.get(page.address).text
+        root = page.address.partition("?")[0]
+        (run,) = httpx.get(f"{root}runs.json").json()["runs"]
+        assert (run["name"], run["title"]) == ("our-run", "Our run")
+        (tmp_path / "data" / "progress.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+        answer = httpx.get(f"{root}our-run/progress.jsonl", headers={"Range": "bytes=12-"})
+        assert (answer.status_code, answer.text) == (206, '{"step": 2}\n')
+        assert answer.headers["Cache-Control"] == "no-cache"
 
 
 def test_without_a_built_site_the_data_are_served_and_the_way_out_is_said(tmp_path: Path) -> None:
-    page = LivePage("our-run", "Our run", tmp_path / "data", site=tmp_path)
-    try:
+    with closing(LivePage("our-run", "Our run", tmp_path / "data", site=tmp_path)) as page:
         assert "build.py build" in page.describe()
         (tmp_path / "data" / "run.json").write_text("{}")
         assert httpx.get(f"{page.address}run.json").text == "{}"
-    finally:
-        page.close()
 
 
 def test_the_file_for_volunteers_has_what_monitor_and_authority_know(tmp_path: Path) -> None:
+    """Volunteers on this machine cannot use the address on which a host listens everywhere."""
+    with closing(WebHost(Starlette(), "0.0.0.0", 0)) as served:
+        assert httpx.get(served.address).status_code == 404
     run = RunFile(name="our-run", recipe="sparse", authority="https://example.org")
-    told = {"addresses": [ADDRESS], "exchange": "http://127.0.0.1:8450"}
+    told = {"addresses": [ADDRESS], "exchange": served.address}
     complete = hosting.make_run_file(run, told, tmp_path)
     assert complete.initial_peers == (ADDRESS,)
-    assert complete.exchange == "http://127.0.0.1:8450"
+    assert complete.exchange == served.address
     assert complete.authority_key == public_key_text(read_key(tmp_path / "authority"))
     assert hosting.make_run_file(complete, {"addresses": ["/p2p/Qm1"]}, tmp_path) == complete
-
-
-def test_a_host_that_listens_everywhere_is_reached_from_here() -> None:
-    """Volunteers on this machine cannot use the address that it listens on."""
-    served = WebHost(Starlette(), "0.0.0.0", 0)
-    try:
-        assert httpx.get(served.address).status_code == 404
-        run = RunFile(name="our-run", recipe="sparse")
-        told = {"addresses": [ADDRESS], "exchange": served.address}
-        assert hosting.make_run_file(run, told, Path()).exchange == served.address
-    finally:
-        served.close()
 
 
 def test_the_notebook_for_volunteers_writes_the_run_file_that_its_form_names() -> None:

@@ -1,8 +1,5 @@
 """training/monitor/judging: the sequences on which updates are judged."""
 
-import pytest
-import torch
-
 from training.model.build import build_model
 from training.monitor.judging import SEQUENCES, HeldBatches
 from training.run.recipes import TINY
@@ -11,22 +8,11 @@ from training.sparse.shared import SharedState
 JUDGED = 16
 
 
-@pytest.fixture(scope="module")
-def held() -> HeldBatches:
-    return HeldBatches(TINY, "", JUDGED, secret=b"test")
-
-
-@pytest.fixture(scope="module")
-def weights() -> torch.Tensor:
-    return SharedState.of([p for p in build_model(TINY).parameters() if p.requires_grad]).weights
-
-
-def test_a_round_has_the_same_sequences_again(held: HeldBatches, weights: torch.Tensor) -> None:
+def test_a_round_has_its_own_sequences_which_follow_from_a_secret() -> None:
+    weights = SharedState.of([p for p in build_model(TINY).parameters() if p.requires_grad]).weights
+    held, other = (HeldBatches(TINY, "", JUDGED, secret=secret) for secret in (b"test", b"other"))
     found = held(3, weights)
     assert len(found) == JUDGED // SEQUENCES
     assert held(4, weights) != found
+    assert other(3, weights) != found
     assert held(3, weights) == found
-
-
-def test_another_secret_draws_other_sequences(held: HeldBatches, weights: torch.Tensor) -> None:
-    assert HeldBatches(TINY, "", JUDGED, secret=b"other")(3, weights) != held(3, weights)

@@ -62,12 +62,12 @@ def test_a_volunteer_who_comes_back_keeps_its_account(books: RoundBooks) -> None
     assert alice.milestones == {"connect": 1.0}
 
 
-@pytest.mark.parametrize("session", [0.0, 1000.0 + 11 * 86_400])
-def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float) -> None:
+def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says() -> None:
     books = RoundBooks()
+    report = replace(REPORT, session=1000.0 + 11 * 86_400)
     for now in (1000.0, 1010.0, 1020.0, 1500.0, 1510.0):  # away between 1020 and 1500
-        books.hear({ALICE: replace(REPORT, session=session, time=now)}, {ALICE}, now)
-    books.hear({ALICE: replace(REPORT, session=session, time=1510.0)}, {ALICE}, 1530.0)  # no news
+        books.hear({ALICE: replace(report, time=now)}, {ALICE}, now)
+    books.hear({ALICE: replace(report, time=1510.0)}, {ALICE}, 1530.0)  # no news
     assert books.contributors()[0].seconds == 30.0
 
 

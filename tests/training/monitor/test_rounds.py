@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -89,23 +90,16 @@ def test_a_step_of_a_full_disk_is_written_with_the_next(open_monitor: Open, tmp_
 
 def test_each_round_frees_memory(open_monitor: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
-    library = SimpleNamespace(malloc_trim=trimmed.append)
     monitor = open_monitor()
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
-    closed = iter([Closed(0, (), {}), Closed(1, (), {})])
-    monkeypatch.setattr(monitor.host, "close_if_due", lambda _: next(closed))
-    monitor.look()
-    monitor.look()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trimmed.append))
+    for number in range(2):
+        monkeypatch.setattr(monitor.host, "close_if_due", lambda _, n=number: Closed(n, (), {}))
+        monitor.look()
     assert trimmed == [0, 0]
     monitor.close()
 
 
-@pytest.mark.parametrize("library", [OSError("none"), object()])
-def test_memory_stays_without_a_c_library(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
-    def open_library(_: None) -> object:
-        if isinstance(library, Exception):
-            raise library
-        return library
-
-    monkeypatch.setattr(ctypes, "CDLL", open_library)
-    rounds.give_memory_back()
+def test_memory_stays_without_a_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", Mock(side_effect=[OSError("none"), object()]))
+    for _ in range(2):
+        rounds.give_memory_back()
