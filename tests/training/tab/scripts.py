@@ -22,7 +22,7 @@ import { RoundsVolunteer } from "./docs/assets/volunteer/rounds.js";
 import { sha256, SharedState } from "./docs/assets/volunteer/shared.js";
 import * as sparse from "./docs/assets/volunteer/sparse.js";
 
-// So many members, who know each other; how to start one more, and to make it known.
+// So many members, who know each other; and all weights once one more has the first one's state.
 function membersOf(file, count) {
   const { buffer } = new Uint8Array(readFileSync(file));
   const start = (number, seed) => new Member({ file: buffer, number, seed }, () => {});
@@ -31,34 +31,32 @@ function membersOf(file, count) {
     one.meet(other.number, { postMessage: (message) => other.hear(structuredClone(message)) });
   };
   for (const one of members) for (const other of members) if (one !== other) known(one, other);
-  return { start, members, known };
+  const welcome = async () => {
+    const newcomer = start(9, 6);
+    known(members[0], newcomer);
+    await members[0].obey({ kind: "give", to: 9 });
+    const weights = [...members, newcomer].map(({ learner }) => learner.weights);
+    return { weights, step: newcomer.step };
+  };
+  return { members, welcome };
 }
 
 const answers = {
   tensors: ({ shape }) => tensorsOf(shape),
   gradients({ shape, weights, batches, plain }) {
     const learner = new Learner(shape, batches[0].text.length / shape.text_length, plain);
+    learner.learn(batches[0]); // with other weights, of which nothing may stay
+    learner.gradients.fill(0);
     learner.weights.set(weights);
     const losses = batches.map((batch) => learner.learn(batch));
     return { losses, gradients: learner.gradients };
   },
-  curve({ shape, weights, batches, settings, schedule }) {
-    const learner = new Learner(shape, batches[0].text.length / shape.text_length);
-    const lamb = new Lamb(learner.tensors, settings);
-    learner.weights.set(weights);
-    return batches.map((batch, step) => {
-      learner.gradients.fill(0);
-      const loss = learner.learn(batch);
-      const rate = settings.learning_rate * rateFactor(schedule, step);
-      lamb.step(learner.weights, learner.gradients, rate);
-      return loss;
-    });
-  },
-  optimized({ shape, weights, gradients, settings, rates }) {
-    const optimizer = new Lamb(tensorsOf(shape), settings);
+  moved({ kind, shape, weights, gradients, settings, rates }) {
+    const optimizer = new { AdamW, Lamb }[kind](tensorsOf(shape), settings);
     gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
     return weights;
   },
+  factors: ({ schedule, steps }) => steps.map((step) => rateFactor(schedule, step)),
   parts: ({ count, members }) => partsOf(count, members),
   aggregated: ({ vectors, weights, aggregation }) => aggregate(vectors, weights, aggregation),
   sent: ({ gradient, behavior }) => sent(gradient, behavior, Math.random),
@@ -84,7 +82,7 @@ const answers = {
   },
   // A step of members that computed so many batches; then one comes who gets the first one's state.
   async trained({ file, batches, bits }) {
-    const { start, members, known } = membersOf(file, batches.length);
+    const { members, welcome } = membersOf(file, batches.length);
     const gradients = members.map((member, index) => {
       for (let done = 0; done < batches[index]; done += 1) {
         member.learner.learn(member.lesson.batch(member.learner.batch, member.chance));
@@ -100,27 +98,19 @@ const answers = {
     const bytes = members.map(({ round }) => round.bytes);
     const average = members[0].round.average;
     for (const member of members) await member.obey({ kind: "apply", steps: 1 });
-    const newcomer = start(9, 6);
-    known(members[0], newcomer);
-    await members[0].obey({ kind: "give", to: 9 });
-    const weights = [...members, newcomer].map(({ learner }) => learner.weights);
-    return { before, gradients, bytes, average, weights, step: newcomer.step };
+    return { before, gradients, bytes, average, ...(await welcome()) };
   },
   // Rounds of local steps: what each member sent, what it still has to send, and all weights.
   async localSteps({ file, batches, rounds, behaviors = {} }) {
-    const { start, members, known } = membersOf(file, batches.length);
+    const { members, welcome } = membersOf(file, batches.length);
     for (const member of members) member.behavior = behaviors[member.number] ?? "honest";
     const before = members[0].learner.weights.slice();
     const sent = [];
     for (let round = 1; round <= rounds; round += 1) {
       sent.push(await localRound(members, batches, round));
     }
-    const newcomer = start(9, 6);
-    known(members[0], newcomer);
-    await members[0].obey({ kind: "give", to: 9 });
     const residuals = members.map(({ local }) => local.residual);
-    const weights = [...members, newcomer].map(({ learner }) => learner.weights);
-    return { before, sent, residuals, weights, step: newcomer.step };
+    return { before, sent, residuals, ...(await welcome()) };
   },
 };
 
@@ -217,12 +207,8 @@ Object.assign(answers, {
     return { content: toText(content), identity, signer, text: await textOf(key.publicKey) };
   },
   async opened({ kind, content }) {
-    try {
-      const { body, ...file } = await open(kind, fromText(content));
-      return { ...file, body: toText(body) };
-    } catch (error) {
-      return { error: error.message };
-    }
+    const { body, ...file } = await open(kind, fromText(content));
+    return { ...file, body: toText(body) };
   },
   // A volunteer's rounds, each "taken", "rejected" or "refused" by a host; what it then has.
   async followed({ about, checkpoint, fates }) {
@@ -238,11 +224,6 @@ Object.assign(answers, {
     const residuals = [];
     await volunteer.train(() => residuals.push(memory.residual.slice()));
     return { told, residuals, rounds: memory.rounds };
-  },
-  adamw({ shape, weights, gradients, settings, rates }) {
-    const optimizer = new AdamW(tensorsOf(shape), settings);
-    gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
-    return weights;
   },
 });
 """

@@ -76,16 +76,10 @@ def test_rounds_give_a_tab_the_same_bits(tmp_path: Path, monkeypatch: pytest.Mon
     for number in range(3):
         vectors = [(10 if n == 1 else 1) * random_vector(9 * number + n) for n in range(4)]
         updates = [encode(vector, LAYOUT) for vector in vectors]
-        samples = [16, 900, 7, 32][: 4 - number]
-        decoded = [decode(content, LAYOUT) for content in updates]
-        state.step([Contribution.of(n, u) for n, u in zip(samples, decoded, strict=False)], 0.7)
+        given = list(zip(updates, [16, 900, 7, 32][: 4 - number], strict=False))
+        state.step([Contribution.of(n, decode(content, LAYOUT)) for content, n in given], 0.7)
         digests.append(state.digest())
-        rounds.append(
-            [
-                {"content": text_of(content), "samples": count}
-                for content, count in zip(updates, samples, strict=False)
-            ]
-        )
+        rounds.append([{"content": text_of(content), "samples": n} for content, n in given])
     state.step([], settings)
     answer = ask(
         "stepped",
@@ -130,9 +124,11 @@ def test_a_tab_opens_what_a_python_peer_signed_and_nothing_else() -> None:
     assert opened["fields"] == {"run": "r", "number": 2, "end": "e"}
     assert base64.b64decode(opened["body"]) == b"body"
     assert opened["signer"] == peer_id_of(key.get_public_key().to_bytes().decode())
-    assert "error" in ask("opened", kind="payload", content=text_of(content))
+    with pytest.raises(AssertionError, match="Error"):
+        ask("opened", kind="payload", content=text_of(content))
     for changed in (content[:-1] + b"x", content.replace(b'"number":2', b'"number":3')):
-        assert "sign" in ask("opened", kind="closing", content=text_of(changed))["error"]
+        with pytest.raises(AssertionError, match=r"Error: .*sign"):
+            ask("opened", kind="closing", content=text_of(changed))
 
 
 def test_a_tabs_local_steps_are_adamws() -> None:
@@ -143,7 +139,8 @@ def test_a_tabs_local_steps_are_adamws() -> None:
         "weight_decay": REHEARSAL.optimizer.weight_decay,
         "max_gradient_norm": 1.0,
     }
-    moved = ask("adamw", settings=settings, **steps_of(model, optimizer, longest=1.0))
+    steps = steps_of(model, optimizer, longest=1.0)
+    moved = ask("moved", kind="AdamW", settings=settings, **steps)
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-5, atol=1e-6)
 
 
