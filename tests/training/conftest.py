@@ -12,6 +12,7 @@ from tests.training.answering import served
 from tests.training.hub_repository import HubRepository
 from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
+from training.pictures.codes import CodeModel
 
 torch.set_num_threads(1)  # before any fixture: several would wait for each other's
 
@@ -59,6 +60,12 @@ def _disk_is_not_awaited() -> Iterator[None]:
 def hub() -> Iterator[HubRepository]:
     with served(server := HubRepository()):
         yield server
+
+
+@pytest.fixture(scope="session")
+def vq_gan() -> CodeModel:
+    """The VQ-GAN that comes with us."""
+    return CodeModel.load("shapes")
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from calculator.errors import InputError
-from training.__main__ import MODULES, _make_join, _make_monitor, default_folder, main, make_parser
-from training.rehearsal.command import RehearsalOptions, name_of
+from training.__main__ import _make_join, _make_monitor, default_folder, main, make_parser
+from training.rehearsal.command import RehearsalOptions, name_of, rehearse
 from training.run.runfile import RunFile, load
 
 
@@ -28,17 +28,9 @@ def test_a_rehearsal_refuses_what_makes_no_sense(
 
 
 def test_a_rehearsal_does_not_write_over_another(tmp_path: Path) -> None:
-    from training.rehearsal.command import rehearse
-
     (tmp_path / "run.toml").touch()
     with pytest.raises(InputError, match="must not hold another rehearsal"):
         rehearse(RehearsalOptions(folder=tmp_path))
-
-
-def test_every_command_is_in_the_help() -> None:
-    text = make_parser().format_help()
-    for command in ("join", "monitor", "rehearse", *MODULES):
-        assert command in text
 
 
 def test_runs_and_roles_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

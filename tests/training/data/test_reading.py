@@ -91,27 +91,21 @@ def test_a_long_caption_is_cut_where_a_sign_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "change", "reason"),
+    ("column", "kind", "value", "reason"),
     [
-        (pa.schema(list(COLUMNS)[:4]), {}, "it has no column original_height"),
-        (COLUMNS.set(1, pa.field("code", pa.string())), {"code": "x"}, "its column code holds"),
-        (
-            COLUMNS.set(0, pa.field("caption", pa.list_(pa.string()))),
-            {"caption": ["x"]},
-            "its column caption holds list",
-        ),
-        (
-            COLUMNS.set(3, pa.field("original_width", pa.string())),
-            {"original_width": "32"},
-            "its column original_width holds string",
-        ),
+        ("code", pa.string(), "x", "its column code holds"),
+        ("caption", pa.list_(pa.string()), ["x"], "its column caption holds list"),
+        ("original_width", pa.string(), "32", "its column original_width holds string"),
     ],
 )
 def test_a_file_of_other_columns_is_left_out(
-    tmp_path: Path, schema: pa.Schema, change: dict[str, Any], reason: str
+    tmp_path: Path, column: str, kind: pa.DataType, value: Any, reason: str
 ) -> None:
-    path = write(tmp_path, [GOOD | change], schema=schema)
+    schema = COLUMNS.set(COLUMNS.get_field_index(column), pa.field(column, kind))
     with pytest.raises(ShardError, match=reason):
+        read(write(tmp_path, [GOOD | {column: value}], schema=schema))
+    path = write(tmp_path, [GOOD], schema=COLUMNS.remove(COLUMNS.get_field_index(column)))
+    with pytest.raises(ShardError, match=f"it has no column {column}"):
         read(path)
 
 

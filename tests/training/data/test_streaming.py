@@ -29,14 +29,9 @@ COUNT, SHARD_ROWS = 100, 32
 
 
 @pytest.fixture(scope="module")
-def codes() -> CodeModel:
-    return CodeModel.load("shapes")
-
-
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory, codes: CodeModel) -> Path:
+def shards(tmp_path_factory: pytest.TempPathFactory, vq_gan: CodeModel) -> Path:
     folder = tmp_path_factory.mktemp("shards")
-    encode.encode("shapes", folder, RECIPE.data, codes, COUNT, SHARD_ROWS)
+    encode.encode("shapes", folder, RECIPE.data, vq_gan, COUNT, SHARD_ROWS)
     return folder
 
 
@@ -85,28 +80,28 @@ def test_pictures_are_filtered_as_in_the_2021_run(change: dict[str, Any], kept: 
 # Encoding
 
 
-def test_shards_hold_the_codes_and_captions_of_the_source(shards: Path, codes: CodeModel) -> None:
+def test_shards_hold_the_codes_and_captions_of_the_source(shards: Path, vq_gan: CodeModel) -> None:
     files = [pq.ParquetFile(path) for path in list_shards(shards)]
     assert {file.metadata.row_group(0).column(1).compression for file in files} == {"BROTLI"}
     rows = [row for file in files for row in file.read().to_pylist()]
     assert [row["caption"] for row in rows] == [draw_sample(i).caption for i in range(COUNT)]
-    expected = codes.encode([draw_sample(i).image for i in range(COUNT)], 32)
+    expected = vq_gan.encode([draw_sample(i).image for i in range(COUNT)], 32)
     for row, picture in zip(rows, expected, strict=True):
         assert len(row["code"]) == 2 * 64  # int16
         assert unpack_codes(row["code"]).tolist() == picture.tolist()
 
 
 def test_encoding_goes_on_where_it_stopped(
-    tmp_path: Path, shards: Path, codes: CodeModel, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shards: Path, vq_gan: CodeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode.encode("shapes", tmp_path, RECIPE.data, codes, 2 * SHARD_ROWS, SHARD_ROWS)
+    encode.encode("shapes", tmp_path, RECIPE.data, vq_gan, 2 * SHARD_ROWS, SHARD_ROWS)
     made = {path: path.stat().st_mtime_ns for path in list_shards(tmp_path)}
     skipped = []
     read_source = encode.read_source
     monkeypatch.setattr(
         encode, "read_source", lambda *args: skipped.append(args[1]) or read_source(*args)
     )
-    report = encode.encode("shapes", tmp_path, RECIPE.data, codes, COUNT, SHARD_ROWS)
+    report = encode.encode("shapes", tmp_path, RECIPE.data, vq_gan, COUNT, SHARD_ROWS)
     assert skipped == [2 * SHARD_ROWS]
     assert {path: path.stat().st_mtime_ns for path in made} == made
     for one, other in zip(list_shards(tmp_path), list_shards(shards), strict=True):
@@ -114,9 +109,11 @@ def test_encoding_goes_on_where_it_stopped(
     assert report.rows == COUNT
 
 
-def test_a_short_last_shard_is_made_again_when_more_comes(tmp_path: Path, codes: CodeModel) -> None:
+def test_a_short_last_shard_is_made_again_when_more_comes(
+    tmp_path: Path, vq_gan: CodeModel
+) -> None:
     for count in (40, 50):
-        report = encode.encode("shapes", tmp_path, RECIPE.data, codes, count, SHARD_ROWS)
+        report = encode.encode("shapes", tmp_path, RECIPE.data, vq_gan, count, SHARD_ROWS)
         assert report.source_rows == report.rows == count
         assert len(list_shards(tmp_path)) == 2
 
@@ -137,7 +134,7 @@ def test_the_saving_is_the_jpegs_over_the_shards(shards: Path) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of `datasets`,
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # which leaves metadata.csv open
 def test_pictures_in_a_folder_are_encoded_and_filtered(
-    tmp_path: Path, codes: CodeModel, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, vq_gan: CodeModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
@@ -160,36 +157,30 @@ def test_pictures_in_a_folder_are_encoded_and_filtered(
     gc.collect()  # here, not in a later test: the library's open file
 
 
-def test_folders_made_otherwise_are_refused(shards: Path, codes: CodeModel) -> None:
+def test_folders_made_otherwise_and_endless_sources_are_refused(
+    shards: Path, vq_gan: CodeModel
+) -> None:
     other = replace(RECIPE.data, image_pixels=64)
     with pytest.raises(InputError, match="was encoded with pixels 32, not 64"):
-        encode.encode("shapes", shards, other, codes, COUNT, SHARD_ROWS)
+        encode.encode("shapes", shards, other, vq_gan, COUNT, SHARD_ROWS)
     with pytest.raises(InputError, match="other than 16 rows"):
-        encode.encode("shapes", shards, RECIPE.data, codes, COUNT, 16)
-
-
-def test_endless_shapes_need_a_count(tmp_path: Path, codes: CodeModel) -> None:
-    with pytest.raises(InputError, match="count"):
-        encode.encode("shapes", tmp_path, RECIPE.data, codes)
+        encode.encode("shapes", shards, RECIPE.data, vq_gan, COUNT, 16)
+    with pytest.raises(InputError, match="count"):  # shapes are endless
+        encode.encode("shapes", shards, RECIPE.data, vq_gan)
 
 
 # Streaming
 
 
-def test_an_epoch_shows_every_picture_once(shards: Path) -> None:
+def test_an_epoch_shows_every_picture_once_in_an_order_of_its_own(shards: Path) -> None:
+    batches = COUNT // 5
+    everything = Counter(read(streaming.stream(with_buffer(1), b"other", shards), batches))
     stream = streaming.stream(with_buffer(30), b"peer", shards)
-    everything = Counter(read(streaming.stream(with_buffer(1), b"other", shards), COUNT // 5))
-    for epoch in range(2):
-        assert Counter(read(stream, COUNT // 5)) == everything, epoch
+    first, second = read(stream, batches), read(stream, batches)
     assert stream.epoch == 1
-
-
-def test_epochs_and_peers_have_orders_of_their_own(shards: Path) -> None:
-    stream = streaming.stream(with_buffer(30), b"peer", shards)
-    first, second = read(stream, COUNT // 5), read(stream, COUNT // 5)
-    other = read(streaming.stream(with_buffer(30), b"another", shards), COUNT // 5)
+    assert Counter(first) == Counter(second) == everything
     assert first != second
-    assert first != other
+    assert first != read(streaming.stream(with_buffer(30), b"another", shards), batches)
 
 
 def test_a_peers_order_is_the_same_in_every_process(shards: Path) -> None:
@@ -212,14 +203,14 @@ def test_a_resumed_stream_equals_an_uninterrupted_one(shards: Path, batches: int
     assert read(resumed, 30) == expected
 
 
-def test_the_shapes_that_come_with_us_are_as_they_are_drawn_and_encoded(codes: CodeModel) -> None:
+def test_the_shapes_that_come_with_us_are_as_they_are_drawn_and_encoded(vq_gan: CodeModel) -> None:
     paths = list_shards(streaming.prepare(RECIPE))
     assert sum(read_info(path).rows for path in paths) == 20_480
     for path in paths:
         rows, first = pq.read_table(path).slice(length=32).to_pylist(), read_info(path).first_row
         drawn = [samples.draw_sample(first + place, 32) for place in range(32)]
         assert [row["caption"] for row in rows] == [sample.caption for sample in drawn]
-        encoded = codes.encode([sample.image for sample in drawn], 32)
+        encoded = vq_gan.encode([sample.image for sample in drawn], 32)
         assert [row["code"] for row in rows] == [pack_codes(picture) for picture in encoded]
 
 

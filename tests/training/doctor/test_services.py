@@ -34,24 +34,25 @@ def web() -> Iterator[str]:
         yield address
 
 
-def test_live_data_that_answers_is_fine(make_setup: MakeSetup, web: str) -> None:
-    expect(services.look_at_live(make_setup(run={"live": f"{web}/live"})), Verdict.FINE)
-
-
 @pytest.mark.parametrize(
-    ("card", "words"),
+    ("card", "verdict", "words"),
     [
-        ({"name": "another", "finished": None}, "holds the live data of another run: 'another'"),
-        ({"name": "our-run", "finished": "2026-01-02T03:04:05Z"}, "the run ended at 2026-01-02"),
-        (["no", "card"], "holds no live data of a run"),
+        (CARD, Verdict.FINE, ""),
+        (CARD | {"name": "another"}, Verdict.WARNING, "the live data of another run: 'another'"),
+        (CARD | {"finished": "2026-01-02T03"}, Verdict.WARNING, "the run ended at 2026-01-02"),
+        (["no", "card"], Verdict.WARNING, "holds no live data of a run"),
     ],
 )
 def test_live_data_of_another_run_or_time_is_told(
-    make_setup: MakeSetup, web: str, monkeypatch: pytest.MonkeyPatch, card: Any, words: str
+    make_setup: MakeSetup,
+    web: str,
+    monkeypatch: pytest.MonkeyPatch,
+    card: Any,
+    verdict: Verdict,
+    words: str,
 ) -> None:
     monkeypatch.setattr(Web, "card", card)
-    setup = make_setup(run={"live": f"{web}/live"})
-    expect(services.look_at_live(setup), Verdict.WARNING, cause=words)
+    expect(services.look_at_live(make_setup(run={"live": f"{web}/live"})), verdict, words)
 
 
 def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web: str) -> None:

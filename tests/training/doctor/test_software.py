@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,27 +92,19 @@ def test_a_mac_needs_apple_silicon(
 
 
 @pytest.mark.parametrize(
-    ("origin", "named"),
+    ("url", "kind", "named"),
     [
-        (
-            {"url": "https://example.org/run", "vcs_info": {"vcs": "git", "commit_id": "0"}},
-            "git+https://example.org/run",
-        ),
-        (
-            {"url": "https://example.org/run.tar.gz", "archive_info": {}},
-            "https://example.org/run.tar.gz",
-        ),
+        ("https://example.org/run", {"vcs_info": {"vcs": "git"}}, "git+https://example.org/run"),
+        ("https://example.org/run.zip", {"archive_info": {}}, "https://example.org/run.zip"),
     ],
 )
 def test_the_command_that_installs_names_where_the_code_came_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object], named: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, kind: dict[str, object], named: str
 ) -> None:
-    class Installed:
-        def read_text(self, name: str) -> str | None:
-            return json.dumps(origin) if name == "direct_url.json" else None
-
+    origin = {"direct_url.json": json.dumps({"url": url} | kind)}
+    installed = SimpleNamespace(read_text=origin.get)
     monkeypatch.setattr(software, "_checkout", lambda: tmp_path)
-    monkeypatch.setattr(software.importlib.metadata, "distribution", lambda _: Installed())
+    monkeypatch.setattr(software.importlib.metadata, "distribution", lambda _: installed)
     expected = f'pip install "{software.DISTRIBUTION}[training] @ {named}"'
     assert software.install_command() == expected
 

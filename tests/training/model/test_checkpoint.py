@@ -45,11 +45,8 @@ def test_only_the_newest_files_are_kept_and_the_list_says_so(tmp_path: Path) -> 
     assert [entry["step"] for entry in entries] == [1, 2, 3, 4, 5]
     there = [entry["address"] is not None for entry in entries]
     assert there == [False, False, True, True, True]
-    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
-        "000003",
-        "000004",
-        "000005",
-    ]
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == ["000003", "000004", "000005"]
     assert all((tmp_path / e["address"]).exists() for e in entries if e["address"])
 
 

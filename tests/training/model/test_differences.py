@@ -17,12 +17,6 @@ def here(subject: str) -> str:
     return difference.here
 
 
-def test_each_subject_is_told_once_and_whole() -> None:
-    assert len({one.subject for one in DIFFERENCES}) == len(DIFFERENCES)
-    for one in DIFFERENCES:
-        assert all((one.subject, one.then, one.here, one.reason.endswith(".")))
-
-
 def test_the_places_of_text_and_picture_are_those_of_the_table() -> None:
     # The angle that turns slowest on each axis is the place there times a known frequency.
     cosine, sine = rotary_table(CONFIG.layout, CONFIG.head_size, torch.device("cpu"))

@@ -23,14 +23,9 @@ def scorer() -> Scorer:
 
 
 @pytest.fixture(scope="module")
-def codes() -> CodeModel:
-    return CodeModel.load("shapes")
-
-
-@pytest.fixture(scope="module")
-def samples(codes: CodeModel) -> list[Sample]:
+def samples(vq_gan: CodeModel) -> list[Sample]:
     """Held-out pictures, every second of which went through the VQ-GAN."""
-    return train_scorer.make_samples(512, codes, train_scorer.HELD_OUT_SEED)
+    return train_scorer.make_samples(512, vq_gan, train_scorer.HELD_OUT_SEED)
 
 
 def test_the_judge_knows_what_a_picture_shows(samples: list[Sample]) -> None:
@@ -56,9 +51,9 @@ def test_the_judge_refuses_what_a_picture_does_not_show() -> None:
         assert not shows(image, caption)
 
 
-def test_most_held_out_pictures_find_their_caption(scorer: Scorer, codes: CodeModel) -> None:
+def test_most_held_out_pictures_find_their_caption(scorer: Scorer, vq_gan: CodeModel) -> None:
     # 1 of 400 would by chance; train_scorer said 75.6 % of 1,024 when these weights were made
-    assert train_scorer.measure(scorer, 512, codes) >= 0.7
+    assert train_scorer.measure(scorer, 512, vq_gan) >= 0.7
 
 
 def test_the_best_four_are_right_more_often_than_any(scorer: Scorer, samples: list[Sample]) -> None:
