@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -17,18 +18,32 @@ from training.network.reachability import Outcome, ReachabilityServicer, ask, kn
 WORD = "a word of its own"
 
 
-def test_only_the_expected_word_counts() -> None:
-    async def listen(said: bytes) -> Outcome:
-        def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(said)
-            writer.close()
+@asynccontextmanager
+async def saying(said: bytes) -> AsyncIterator[int]:
+    """A port of this machine that sends some bytes to whoever connects."""
 
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            return await knock("127.0.0.1", server.sockets[0].getsockname()[1], WORD)
+    def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+        writer.close()
 
-    assert asyncio.run(listen(WORD.encode())) is Outcome.REACHED
-    assert asyncio.run(listen(b"SSH-2.0-OpenSSH_9.6 and more")) is Outcome.SOMEBODY_ELSE
-    assert asyncio.run(listen(b"")) is Outcome.SOMEBODY_ELSE
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (WORD.encode(), Outcome.REACHED),
+        (b"SSH-2.0-OpenSSH_9.6 and more", Outcome.SOMEBODY_ELSE),
+        (b"", Outcome.SOMEBODY_ELSE),
+    ],
+)
+def test_only_the_expected_word_counts(said: bytes, outcome: Outcome) -> None:
+    async def listen() -> Outcome:
+        async with saying(said) as port:
+            return await knock("127.0.0.1", port, WORD)
+
+    assert asyncio.run(listen()) is outcome
 
 
 def test_a_closed_port_refuses() -> None:
@@ -47,37 +62,24 @@ def test_what_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     assert asyncio.run(knock("192.0.2.1", 1, WORD)) is Outcome.NO_ANSWER
 
 
-async def _between_daemons(
-    question: Callable[[P2P, P2P, ReachabilityServicer], Awaitable[Any]],
-) -> Any:
-    monitor = await P2P.create(auto_nat=False, nat_port_map=False)
-    asker = await P2P.create(
-        [str(address) for address in await monitor.get_visible_maddrs()],
-        dht_mode="client",
-        no_listen=True,
-        host_maddrs=None,
-        auto_nat=False,
-        nat_port_map=False,
-    )
-    try:
-        servicer = ReachabilityServicer(monitor)
-        await servicer.add_p2p_handlers(monitor)
-        return await question(monitor, asker, servicer)
-    finally:
-        await asker.shutdown()
-        await monitor.shutdown()
-
-
 @pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
 @pytest.mark.swarm
 def test_the_monitor_connects_back_to_the_asking_machine_only() -> None:
-    async def talk(monitor: P2P, asker: P2P, servicer: ReachabilityServicer) -> list[Any]:
-        def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(WORD.encode())
-            writer.close()
+    async def talk() -> list[Any]:
+        monitor = await P2P.create(auto_nat=False, nat_port_map=False)
+        addresses = [str(address) for address in await monitor.get_visible_maddrs()]
+        client = {"dht_mode": "client", "no_listen": True, "host_maddrs": None}
+        asker = await P2P.create(addresses, **client, auto_nat=False, nat_port_map=False)
+        try:
+            return await ask_all(monitor, asker)
+        finally:
+            await asker.shutdown()
+            await monitor.shutdown()
 
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
+    async def ask_all(monitor: P2P, asker: P2P) -> list[Any]:
+        servicer = ReachabilityServicer(monitor)
+        await servicer.add_p2p_handlers(monitor)
+        async with saying(WORD.encode()) as port:
             reached = await ask(asker, monitor.peer_id, port, WORD, 10)
         closed = await ask(asker, monitor.peer_id, port, WORD, 10)
         time_only = await ask(asker, monitor.peer_id, 0, "", 10)
@@ -91,15 +93,8 @@ def test_the_monitor_connects_back_to_the_asking_machine_only() -> None:
             nonsense.append(MessageToDict(await stub.rpc_connect_back(request, timeout=10)))
         return [reached, closed, time_only, busy, *nonsense]
 
-    answers = asyncio.run(_between_daemons(talk))
-    assert [answer["outcome"] for answer in answers] == [
-        "reached",
-        "refused",
-        "not-asked",
-        "busy",
-        "bad-request",
-        "bad-request",
-        "bad-request",
-    ]
+    answers = asyncio.run(talk())
+    outcomes = ["reached", "refused", "not-asked", "busy", *3 * ["bad-request"]]
+    assert [answer["outcome"] for answer in answers] == outcomes
     assert {answer["seen_as"] for answer in answers} == {"127.0.0.1"}
     assert all(answer["time"] > 1.7e9 for answer in answers)
