@@ -14,6 +14,8 @@ import pytest
 from tests.training.forks import Fork
 from training.rehearsal.command import free_port
 from training.run import atomic, status
+from training.run.live import read_samples
+from training.run.recipes import TINY
 from training.run.supervisor import Worker
 
 Found = TypeVar("Found")
@@ -123,6 +125,14 @@ class Swarm:
     def board(self) -> dict[str, dict[str, Any]]:
         """The live page's contributors by name."""
         return {line["name"]: line for line in atomic.read_json(self.live / "peers.json") or []}
+
+    def step_drawn(self) -> int:
+        """The step whose pictures, of each of the recipe's captions, are the newest."""
+        samples = read_samples(self.live)
+        assert samples["prompts"] == list(TINY.generation.prompts)
+        for row in samples["checkpoints"][-1]["images"]:
+            assert (self.live / row[0]).read_bytes().startswith(b"\x89PNG")
+        return int(samples["checkpoints"][-1]["step"])
 
     def begin(self, *volunteers: str) -> str:
         """Start the monitor and volunteers; the monitor's port."""

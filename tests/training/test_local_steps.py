@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median_high
 
 import pytest
 import torch
@@ -16,11 +17,11 @@ from tests.training.sparse import object_server
 from tests.training.sparse.object_server import ObjectServer
 from training.access.grants import peer_id_of
 from training.model import checkpoint
-from training.model.checkpoint import DRAWING
+from training.model.build import build_model
 from training.network.connection import Identity
 from training.records.owners import contributor_of
 from training.run import status
-from training.run.live import LiveFolder, read_samples
+from training.run.live import LiveFolder
 from training.run.recipes import TINY
 from training.sparse import catching_up, closing
 from training.sparse.closing import Swarm as Rounds
@@ -94,8 +95,6 @@ class Scenario(RoundsSwarm):
 
     def rounds(self) -> Rounds:
         """The run as the files in the monitor's folder say."""
-        from training.model.build import build_model
-
         layout = Layout.of(p for p in build_model(TINY).parameters() if p.requires_grad)
         own = peer_id_of(Identity.read(self.folder / "monitor").public_key)
         store = FolderStore(self.folder / "monitor" / "exchange")
@@ -112,13 +111,10 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     return Scenario(tmp_path_factory.mktemp("local")).played()
 
 
-def test_every_round_has_its_line_and_everybody_ends_well(swarm: Scenario) -> None:
+def test_the_loss_falls_round_after_round_and_everybody_ends_well(swarm: Scenario) -> None:
     swarm.assert_all_ended_well()
-    assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
-
-
-def test_the_loss_falls(swarm: Scenario) -> None:
     swarm.assert_loss_fell()
+    assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
 
 def test_volunteers_say_that_the_host_is_gone_and_go_on(swarm: Scenario) -> None:
@@ -154,33 +150,25 @@ def test_credit_is_what_the_signed_lists_say(swarm: Scenario) -> None:
         assert swarm.board()[name]["id"] == contributor_of(key)
 
 
-def usual(swarm: Scenario, lines: str, number: str) -> int:
-    """The median of a number in some of the lines."""
-    found = sorted(line[number] for line in swarm.seen[lines])
-    return int(found[len(found) // 2])
+def test_traffic_is_counted_and_goes_through_the_store_where_that_works(swarm: Scenario) -> None:
+    """Two volunteers make up to two updates a round, and most rounds have both.
 
+    Of each round, they take the list from the monitor, and without a store the updates, too.
+    """
 
-def test_traffic_is_counted(swarm: Scenario) -> None:
+    def usual(kind: str, number: str) -> float:
+        return median_high(line[number] for line in swarm.seen[f"lines {kind} the store"])
+
     payload_bytes = swarm.rounds().layout.update_bytes
     for line in swarm.board().values():
         assert line["bytes_sent"] > line["steps"] * payload_bytes
-    assert usual(swarm, "lines without the store", "bytes_sent") > payload_bytes
-
-
-def test_the_store_had_the_checkpoint_and_the_updates(swarm: Scenario) -> None:
-    """Two volunteers make up to two updates a round, and most rounds have both."""
+    assert usual("without", "bytes_sent") > payload_bytes
     assert f"{swarm.store} works" in swarm.said("monitor")
     assert len(swarm.seen["in the store"]) > 1 + SOME
-
-
-def test_the_updates_leave_the_monitor_only_where_the_store_does_not_work(swarm: Scenario) -> None:
-    """Of each round, two volunteers take the list from it, and without a store the updates."""
-    with_it, without = (
-        usual(swarm, f"lines {kind} the store", "bytes_received") for kind in ("with", "without")
-    )
     kept = FolderStore(swarm.folder / "monitor" / "exchange")
     updates = [kept.find(name) for name in kept.names(f"payloads/{swarm.steps - 1:09d}")]
-    assert with_it + len(kept.get(str(updates[0]), 10**6)) < without
+    update = kept.get(str(updates[0]), 10**6)
+    assert usual("with", "bytes_received") + len(update) < usual("without", "bytes_received")
 
 
 def test_no_secret_is_written_anywhere(swarm: Scenario) -> None:
@@ -193,6 +181,7 @@ def test_no_secret_is_written_anywhere(swarm: Scenario) -> None:
 
 
 def test_the_published_weights_are_those_that_the_rounds_made(swarm: Scenario) -> None:
+    """Those in the page's file, with which visitors draw, are the same in 16 bits."""
     state = catching_up.join(swarm.rounds())
     assert state.round == swarm.steps
     assert state.samples == sum(line["samples"] for line in swarm.lines())
@@ -200,24 +189,13 @@ def test_the_published_weights_are_those_that_the_rounds_made(swarm: Scenario) -
     assert step == swarm.steps
     published = flatten([p for p in model.parameters() if p.requires_grad])
     assert torch.equal(published, state.weights)
+    packed = load_file(swarm.live / str(LiveFolder(swarm.live).read_checkpoints()[-1].drawing))
+    for name, weight in model.state_dict().items():
+        assert torch.equal(packed[f"model.{name}"], weight.half()), name
 
 
 def test_old_rounds_are_removed_and_pictures_drawn(swarm: Scenario) -> None:
     exchange = Path(swarm.folder / "monitor" / "exchange")
     assert len(FolderStore(exchange).names("checkpoints")) == 2
     assert closing.find(swarm.rounds(), 0) is None
-    samples = read_samples(swarm.live)
-    assert samples["checkpoints"][-1]["step"] == swarm.steps
-    for row in samples["checkpoints"][-1]["images"]:
-        assert (swarm.live / row[0]).read_bytes().startswith(b"\x89PNG")
-
-
-def test_visitors_can_draw_with_the_newest_checkpoint(swarm: Scenario) -> None:
-    """The page's file holds the rounds' weights, in 16 bits."""
-    newest = LiveFolder(swarm.live).read_checkpoints()[-1]
-    drawing = f"checkpoints/{swarm.steps:06d}/{DRAWING}"
-    assert (newest.step, newest.drawing) == (swarm.steps, drawing)
-    packed = load_file(swarm.live / drawing)
-    _, model = checkpoint.fetch(str(swarm.live))
-    for name, weight in model.state_dict().items():
-        assert torch.equal(packed[f"model.{name}"], weight.half()), name
+    assert swarm.step_drawn() == swarm.steps
