@@ -9,12 +9,6 @@ from calculator.laws import RefusedError
 from calculator.plan import DataParallel, Optimizer, Plan
 
 
-def test_the_message_names_field_value_and_rule() -> None:
-    error = InputError("batch_size", -3, "must be at least 1")
-    assert str(error) == "batch_size = '-3': must be at least 1"
-    assert (error.field, error.value, error.rule) == ("batch_size", "-3", "must be at least 1")
-
-
 def test_a_refusal_keeps_its_reason_on_the_way_from_another_process() -> None:
     plan = Plan(optimizer=Optimizer.LION, gpus=2, data_parallel=DataParallel.FSDP)
     with pytest.raises(RefusedError) as caught:

@@ -82,17 +82,6 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
             read_config(path)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b'{"model_type": "gpt2"', b"[1]", b'"gpt2"', b"3", b"null", b"\xff\xfe\x00"],
-)
-def test_what_is_no_config_is_told(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "config.json"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"model = .*must be a config\.json"):
-        read_config(path)
-
-
 @pytest.mark.parametrize("kind", ["mamba", "", None, 3, "dalle", ["gpt2"], {"a": 1}])
 def test_a_model_without_code_is_refused(kind: object) -> None:
     with pytest.raises(InputError) as caught:
@@ -187,19 +176,22 @@ def test_any_file_is_read_or_refused_in_one_line(content: bytes) -> None:
 @pytest.mark.parametrize(
     "content",
     [
+        *(b"", b"{", b'{"model_type": "gpt2"', b"[1]", b'"gpt2"', b"3", b"null", b"\xff\xfe\x00"),
         b"[" * 100_000,
         b'{"a":' * 100_000,
         pickle.dumps({"model_type": "gpt2"}),
         b'{"model_type": "gpt2", "n_layer": ' + b"9" * 5000 + b"}",
         b'{"model_type": "gpt2", "x": "' + b"a" * 10_000_000 + b'"}',
     ],
-    ids=["deep lists", "deep objects", "a pickle", "a giant number", "10 MB"],
+    ids=lambda content: repr(content[:40]),
 )
-def test_a_hostile_file_is_refused_in_one_line_and_a_second(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_config_is_refused_in_one_line_and_a_second(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)
     began = time.process_time()
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"model = .*must be a config\.json") as caught:
         read_config(path)
     check_message(caught.value)
     assert time.process_time() - began < 1

@@ -143,12 +143,9 @@ def test_a_pinned_config_json_is_the_one_in_the_question() -> None:
     assert ask("answer", {"pin": pin})["error"]["field"] == "pin"
 
 
-@pytest.mark.parametrize("pin", ["model=nothing", "batch_size=0", "what=ever"])
-def test_a_pinned_state_that_cannot_be_is_named(pin: str) -> None:
-    assert ask("answer", {"pin": pin})["error"]["field"] == "pin"
-
-
-def test_a_key_without_a_value_is_left_out_of_a_pinned_state() -> None:
+def test_a_pinned_state_that_cannot_be_is_named_and_a_key_without_a_value_left_out() -> None:
+    for pin in ("model=nothing", "batch_size=0", "what=ever"):
+        assert ask("answer", {"pin": pin})["error"]["field"] == "pin", pin
     assert ask("answer", {"pin": "model=t5-small&x"})["kind"] == "result"
 
 
@@ -170,12 +167,10 @@ def test_a_config_json_stands_for_a_model(method: str) -> None:
     ("text", "named", "rule"),
     [
         ("{", "config.json", "Expecting property name"),
-        ("[]", "config.json", "is a list, no object with keys"),
         ("[" * 100_000, "config.json", "too deeply nested"),
         ('{"model_type": "gpt2", "n_layer": 0}', "n_layer = 0", "whole number"),
         ('{"model_type": "gpt2", "warp": 9}', "warp = 9", "does not know this key"),
         ('{"model_type": "warp"}', "model_type = warp", "must be one of"),
-        (" " * 2_000_001 + "{}", "config.json", "at most 2,000,000 characters"),
     ],
     ids=lambda text: text[:30],
 )

@@ -18,6 +18,8 @@ from calculator.swarm.aggregation import (
 )
 from tests.calculator.plans import examples
 
+Vector = tuple[float, float]
+Vectors = list[Vector]
 NUMBERS = st.floats(-1e6, 1e6)
 PLANE = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=9)
 CLIPPINGS = st.builds(Clipping, st.floats(0.01, 1e3), st.integers(1, 20))
@@ -29,16 +31,14 @@ def near(found: list[float], expected: list[float] | tuple[float, ...]) -> bool:
     )
 
 
-def repeated(vectors: list[tuple[float, float]], counts: list[int]) -> list[tuple[float, float]]:
+def repeated(vectors: Vectors, counts: list[int]) -> Vectors:
     pairs = zip(vectors, counts, strict=True)
     return [vector for vector, count in pairs for _ in range(count)]
 
 
 @given(PLANE)
 @examples(40)
-def test_without_weights_they_are_those_of_the_standard_library(
-    vectors: list[tuple[float, float]],
-) -> None:
+def test_without_weights_they_are_those_of_the_standard_library(vectors: Vectors) -> None:
     columns = list(zip(*vectors, strict=True))
     assert near(mean(vectors), [statistics.fmean(column) for column in columns])
     assert near(coordinate_median(vectors), [statistics.median(column) for column in columns])
@@ -47,7 +47,7 @@ def test_without_weights_they_are_those_of_the_standard_library(
 @given(PLANE, CLIPPINGS, st.data())
 @examples(40)
 def test_a_whole_weight_counts_as_so_many_vectors(
-    vectors: list[tuple[float, float]], clipping: Clipping, data: st.DataObject
+    vectors: Vectors, clipping: Clipping, data: st.DataObject
 ) -> None:
     counts = data.draw(st.lists(st.integers(0, 3), min_size=len(vectors), max_size=len(vectors)))
     counts[0] += 1
@@ -59,16 +59,14 @@ def test_a_whole_weight_counts_as_so_many_vectors(
 
 @given(PLANE)
 @examples(20)
-def test_one_iteration_with_a_radius_beyond_all_vectors_is_the_mean(
-    vectors: list[tuple[float, float]],
-) -> None:
+def test_one_iteration_with_a_radius_beyond_all_vectors_is_the_mean(vectors: Vectors) -> None:
     assert near(centered_clip(vectors, Clipping(radius=1e7)), mean(vectors))
 
 
 @given(PLANE, CLIPPINGS)
 @examples(40)
 def test_the_centre_never_moves_further_than_the_radius(
-    vectors: list[tuple[float, float]], clipping: Clipping
+    vectors: Vectors, clipping: Clipping
 ) -> None:
     path = centered_clip_path(vectors, clipping)
     assert len(path) == clipping.iterations + 1
@@ -80,10 +78,7 @@ def test_the_centre_never_moves_further_than_the_radius(
 @given(PLANE, st.tuples(NUMBERS, NUMBERS), st.tuples(NUMBERS, NUMBERS), st.floats(0.1, 100))
 @examples(40)
 def test_one_vector_moves_an_iteration_by_twice_its_share_of_the_radius_at_most(
-    others: list[tuple[float, float]],
-    one: tuple[float, float],
-    instead: tuple[float, float],
-    radius: float,
+    others: Vectors, one: Vector, instead: Vector, radius: float
 ) -> None:
     # each of the two terms is at most radius / n long
     results = [centered_clip([*others, vector], Clipping(radius)) for vector in (one, instead)]
@@ -94,9 +89,9 @@ def test_one_vector_moves_an_iteration_by_twice_its_share_of_the_radius_at_most(
 @given(PLANE, CLIPPINGS, st.tuples(NUMBERS, NUMBERS))
 @examples(40)
 def test_where_zero_lies_does_not_matter(
-    vectors: list[tuple[float, float]], clipping: Clipping, shift: tuple[float, float]
+    vectors: Vectors, clipping: Clipping, shift: Vector
 ) -> None:
-    def moved(vector: tuple[float, ...] | list[float]) -> tuple[float, float]:
+    def moved(vector: tuple[float, ...] | list[float]) -> Vector:
         return (vector[0] + shift[0], vector[1] + shift[1])
 
     shifted = [moved(vector) for vector in vectors]
