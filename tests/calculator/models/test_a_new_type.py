@@ -16,9 +16,7 @@ from calculator.layers.stack import Block, Stack
 from calculator.models.llama import Llama
 from calculator.models.model import Model
 from calculator.models.registry import TYPES
-from calculator.peaks import prepare, runs
 from calculator.plan import Plan
-from calculator.report import Report
 
 WIDTH, INNER = size("hidden_size"), size("feed_forward_size")
 
@@ -77,18 +75,6 @@ def test_its_parameters_are_those_of_its_layers(layers: int) -> None:
     assert estimate(made_up(layers)).parameters == expected
 
 
-@pytest.mark.parametrize("checkpointing", ["none", "full"])
-@pytest.mark.parametrize("layers", [9, 10, 13])
-def test_layers_in_turn_are_added_as_if_they_were_recorded(
-    layers: int, checkpointing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = Plan.parse({"batch_size": 2, "checkpointing": checkpointing, "accumulation": 2})
-    found = _fresh(layers, plan)
-    monkeypatch.setattr(runs, "SIMULATED", 1000)
-    monkeypatch.setattr(runs, "SIMULATED_UNITS", 1000)
-    assert found.phases == _fresh(layers, plan).phases
-
-
 @pytest.mark.parametrize("groups", [1, 3, 4])
 def test_layers_in_turn_may_share_weights(groups: int) -> None:
     alone = estimate(made_up(9), Plan())
@@ -116,10 +102,3 @@ def test_a_type_built_on_another_has_no_layers_of_peft_s_table() -> None:
 
     assert Llama.lora_targets
     assert not Closer.lora_targets
-
-
-def _fresh(layers: int, plan: Plan) -> Report:
-    prepare._step.cache_clear()
-    report = estimate(made_up(layers), plan)
-    prepare._step.cache_clear()
-    return report
