@@ -2,7 +2,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -10,16 +10,11 @@ from typing import IO, Any
 
 import pytest
 
-Measure = Callable[..., dict[str, Any]]
-Abreast = Callable[..., None]
+from tests.validation.gloo import Abreast
+from tests.validation.measurer import Measure
+
 # one thread: several processes side by side would wait for each other's
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
-# of two types without a small file in validation/configs
-SMALL = {
-    "gpt2": {"n_layer": 2, "n_embd": 96, "n_head": 6, "vocab_size": 503},
-    "t5": {"num_layers": 2, "d_model": 96, "num_heads": 6, "d_kv": 16, "d_ff": 200}
-    | {"vocab_size": 503},
-}
 PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -60,15 +55,6 @@ class Server:
             end.close()
         self.process.kill()
         self.process.communicate()
-
-
-@pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The path of a small model's config.json by its type."""
-    folder = tmp_path_factory.mktemp("small")
-    for kind, values in SMALL.items():
-        (folder / f"{kind}.json").write_text(json.dumps({"model_type": kind, **values}))
-    return {kind: str(folder / f"{kind}.json") for kind in SMALL}
 
 
 @pytest.fixture(scope="session")

@@ -23,9 +23,7 @@ from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure, measure_rank
 from validation.mesh import Axes, axes_of
 from validation.models import build_task
-from validation.pipeline import Part
 from validation.ranks import ranks
-from validation.rows import Row
 from validation.session import Unwatched, session
 from validation.storage import block_bytes
 
@@ -35,7 +33,6 @@ SMALLEST = {
     "gpt2": "gpt2-s",
     "gptj": "gpt-j-6b",
     "t5": "google/t5-v1_1-small",
-    "xlm-roberta": "FacebookAI/xlm-roberta-base",
 }
 
 # operation and format of the product, bytes that no tensor's shape names
@@ -50,10 +47,6 @@ def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tup
     log.stop()
     made = [entry for entry in log.entries() if entry.place is place and entry.bytes > 0]
     return [(entry.operation, entry.bytes) for entry in made]
-
-
-def on_the_cpu(words: str) -> Row:
-    return measure(parse(words.split()), "cpu")
 
 
 def storages() -> list[int]:
@@ -245,9 +238,9 @@ def names_unlike() -> dict[str, list[str]]:
             for path, module in model.named_modules()
             if isinstance(module, torch.nn.Linear | Conv1D) and module is not head
         ]
-        met = {path: {name for name in ours if path.endswith(f".{name}")} for path in linear}
         met = {
-            path: names or {name for name in ours if path == name} for path, names in met.items()
+            path: {name for name in ours if path.endswith(f".{name}")} or ours & {path}
+            for path in linear
         }
         wrong = [path for path, names in met.items() if not names]
         wrong += sorted(ours - set().union(*met.values()))
@@ -294,6 +287,10 @@ def interleaved_orders() -> list[list[Any]]:
     """
     from torch.distributed import pipelining
 
+    def one_pass(action: Any) -> list[Any]:
+        is_forward = action.computation_type.name == "FORWARD"
+        return [is_forward, action.microbatch_index, action.stage_index // gpus]
+
     found: list[list[Any]] = []
     for gpus in range(2, 6):
         with ranks(Axes(gpus, 1, 1), "cpu"):
@@ -308,37 +305,9 @@ def interleaved_orders() -> list[list[Any]]:
                     order = pipelining.ScheduleInterleaved1F1B(stages, count).pipeline_order
                 except ValueError:
                     order = {}
-                passes = [
-                    [
-                        [
-                            each.computation_type.name == "FORWARD",
-                            each.microbatch_index,
-                            each.stage_index // gpus,
-                        ]
-                        for each in order[rank]
-                        if each is not None
-                    ]
-                    for rank in order
-                ]
+                passes = [[one_pass(each) for each in turns if each] for turns in order.values()]
                 found.append([gpus, own, count, passes])
     return found
-
-
-def in_stages(words: str) -> float:
-    """The greatest difference between a model's logits and those of its stages, one by one."""
-    configuration = parse(words.split())
-    task = build_task(configuration, "cpu")
-    model: Any = task.model
-    ids = task.inputs["input_ids"]
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(std=0.1)
-        whole = model(ids, use_cache=False).logits
-        x = ids
-        for place in range(configuration.resolved.all_stages):
-            x = Part(model, place, configuration.resolved.all_stages)(x)
-    return float((x - whole).abs().max() / whole.abs().max())
 
 
 def stage_on_the_cpu(words: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from tests.validation import measurer
 from validation import counting_device
 
 MOST_SECONDS: Final = 300
+Abreast = Callable[..., None]  # the fixture that asks for processes
 
 
 def main(asked: str, answered: str) -> None:
@@ -143,16 +144,12 @@ def _settle() -> None:
 
 def _others_run() -> bool:
     """True if another thread of this process has a core or waits for one."""
-    for thread in Path("/proc/self/task").iterdir():
-        if int(thread.name) == os.getpid():
-            continue
-        try:
-            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:  # it has ended
-            return True
-        if state != "S":
-            return True
-    return False
+    others = [each for each in Path("/proc/self/task").iterdir() if int(each.name) != os.getpid()]
+    try:
+        states = [(each / "stat").read_text().rpartition(")")[2].split()[0] for each in others]
+    except OSError:  # one has ended
+        return True
+    return any(state != "S" for state in states)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ A line is a device and the options of a step; ``call NAME WORDS`` in their place
 """
 
 import json
+from collections.abc import Callable
 from typing import IO, Any
 
 from calculator.errors import InputError
+
+Measure = Callable[..., Any]  # the fixture that asks it
 
 
 def serve(questions: IO[str], answers: IO[str]) -> None:

@@ -1,14 +1,12 @@
 """One rank alone holds what it holds beside real others, which talk over gloo."""
 
 import json
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calculator.allocator import BLOCK
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -16,42 +14,20 @@ from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
-from calculator.states import state_bytes
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.turns import turns_of
 from calculator.techniques.zero import fullest_rank, updated_parts
 from calculator.tensors import ParameterTensor
 from calculator.units import format_bytes
+from tests.validation.gloo import Abreast
+from tests.validation.measurer import Measure
 from validation.configuration import parse
 
 pytestmark = pytest.mark.oracle
 
-Abreast = Callable[..., None]
-Measure = Callable[..., dict[str, Any]]
-Held = dict[int, dict[str, float]]  # bytes by rank and name
-Holds = Callable[[dict[str, Any]], dict[str, float]]
 SHAPE = "--sequence-length 64 --precision fp32 --attention eager"
-WORDS = f"validation/configs/llama.json --layers 3 {SHAPE}"
-ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment longer
-
-
-def peaks(row: dict[str, Any]) -> dict[str, float]:
-    return {phase: measured["peak"] for phase, measured in row["phases"].items()}
-
-
-def states(row: dict[str, Any]) -> dict[str, float]:
-    """Bytes of what lives between two steps."""
-    return {name: row[name] for name in ("weights", "gradients", "optimizer")}
-
-
-def without_buffers(row: dict[str, Any]) -> dict[str, float]:
-    """As `states`; what a first pass left behind counts as buffers."""
-    return states(row) | {"weights": row["weights"] - row["buffers"]}
-
-
-def kept(row: dict[str, Any]) -> dict[str, float]:
-    """As `without_buffers`, with the activations."""
-    return without_buffers(row) | {"activations": row["activations"]}
+# gloo's threads may keep a tensor a moment longer: the least of some attempts counts
+ATTEMPTS = 3
 
 
 def parts(words: str) -> list[list[ParameterTensor]]:
@@ -59,62 +35,6 @@ def parts(words: str) -> list[list[ParameterTensor]]:
     configuration = parse(words.split())
     plan = configuration.resolved
     return updated_parts(parameter_tensors(configuration.architecture, plan), plan)
-
-
-def together(
-    abreast: Abreast, words: str, folder: Path, processes: int = 2
-) -> list[dict[str, Any]]:
-    abreast(folder, processes, words=words.split())
-    return [json.loads((folder / f"row-{rank}.json").read_text()) for rank in range(processes)]
-
-
-def assert_as_beside_others(
-    abreast: Abreast, words: str, folder: Path, processes: int, alone: Held, held: Holds = states
-) -> None:
-    """Each rank of `alone` holds what it holds beside as many real processes as there are.
-
-    Gloo's threads keep tensors of an exchange a little longer than it takes, so that a busy
-    machine can only add: of some attempts, the least counts.
-    """
-    least: Held = {rank: dict.fromkeys(wanted, math.inf) for rank, wanted in alone.items()}
-    for attempt in range(ATTEMPTS):
-        inside = folder / str(attempt)
-        inside.mkdir()
-        rows = together(abreast, words, inside, processes)
-        for rank, known in least.items():
-            found = held(rows[rank])
-            least[rank] = {name: min(found[name], known[name]) for name in known}
-        if least == alone:
-            break
-    assert least == alone
-
-
-@pytest.mark.parametrize("way", ["ddp", "ddp-view"])
-def test_a_replica_alone_needs_what_it_needs_beside_another(
-    measure: Measure, abreast: Abreast, tmp_path: Path, way: str
-) -> None:
-    words = f"{WORDS} --gpus 2 --data-parallel {way}"
-    alone = {0: peaks(measure(words, "cpu"))}
-    assert_as_beside_others(abreast, words, tmp_path, 2, alone, peaks)
-
-
-def test_the_fullest_part_of_the_states_alone_needs_what_it_needs_beside_another(
-    measure: Measure, abreast: Abreast, tmp_path: Path
-) -> None:
-    words = f"{WORDS} --gpus 2 --data-parallel zero1"
-    fullest = fullest_rank(parts(words), parse(words.split()).resolved)
-    alone = {fullest: peaks(measure(words, "cpu"))}
-    assert_as_beside_others(abreast, words, tmp_path, 2, alone, peaks)
-
-
-def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_out(
-    abreast: Abreast, tmp_path: Path
-) -> None:
-    words = f"{WORDS} --gpus 4 --data-parallel zero1"
-    plan = parse(words.split()).resolved
-    # on the CPU the number of steps of each weight is counted too
-    ours = [state_bytes(part, plan) + BLOCK * len(part) for part in parts(words)]
-    assert [row["optimizer"] for row in together(abreast, words, tmp_path, 4)] == ours
 
 
 @pytest.mark.parametrize(
@@ -128,27 +48,38 @@ def test_zero_hands_each_rank_the_weights_that_torch_does(
     assert ours == measure(f"call parts_by_torch {words}")
 
 
-MISTRAL = f"validation/configs/mistral.json --layers 2 {SHAPE}"
+LLAMA = f"validation/configs/llama.json --layers 3 {SHAPE}"
+ZERO1 = f"{LLAMA} --gpus 2 --data-parallel zero1"
+ZERO2 = f"{LLAMA} --gpus 2 --data-parallel zero2 --accumulation 2"
+FULLEST = fullest_rank(parts(ZERO1), parse(ZERO1.split()).resolved)
 EXPERTS = f"validation/configs/deepseek_v2.json --layers 3 {SHAPE} --expert-parallel 2"
-# gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
-APART: dict[str, tuple[str, int, tuple[int, ...], Holds]] = {
-    "a shard of two": (f"{WORDS} --gpus 2 --data-parallel zero2 --accumulation 2", 2, (0,), kept),
-    "a shard of four": (f"{WORDS} --gpus 4 --data-parallel fsdp --lora 4", 4, (0,), kept),
-    "a share of layers": (f"{MISTRAL} --tensor-parallel 2", 2, (0,), states),
-    "of tokens, too": (f"{MISTRAL} --tensor-parallel 2 --sequence-parallel", 2, (0,), states),
-    "a share of the experts": (EXPERTS, 2, (0, 1), states),
-    "a place on a mesh of shards": (
-        f"{MISTRAL} --tensor-parallel 2 --gpus 4 --data-parallel fsdp",
-        4,
-        (0, 3),
-        without_buffers,
-    ),
-    "a place on a mesh of stages": (
-        f"{MISTRAL} --tensor-parallel 2 --pipeline-parallel 2 --accumulation 2 --untied-embeddings",
-        4,
-        (0, 3),
-        without_buffers,
-    ),
+SHARES = f"validation/configs/mistral.json --layers 2 {SHAPE} --tensor-parallel 2"
+SHARES_IN_SHARDS = f"{SHARES} --sequence-parallel --gpus 4 --data-parallel fsdp"
+SHARES_IN_STAGES = f"{SHARES} --pipeline-parallel 2 --accumulation 2 --untied-embeddings"
+STAGES = f"--layers 5 {SHAPE} --pipeline-parallel 2"
+QWEN = f"validation/configs/qwen2.json {STAGES}"
+TIED = f"{QWEN} --tied-embeddings --accumulation 2 --checkpointing full"
+UNTIED = f"{QWEN} --untied-embeddings --accumulation 4 --pipeline-schedule interleaved"
+GRANITE = f"validation/configs/granite.json {STAGES} --lora 4 --lora-targets all-linear"
+# what lives between two steps; what a first pass left behind counts as buffers
+STATES, OWN = ("weights", "gradients", "optimizer"), ("trained", "gradients", "optimizer")
+STREAM = ("inputs", "activations")
+# gloo's threads keep work tensors in the same memory for a while, so few peaks are compared
+PEAKS = ("forward", "loss", "backward", "update")
+# words, processes, those of them that are measured alone too, and what they hold
+APART: dict[str, tuple[str, int, Sequence[int], Sequence[str]]] = {
+    "a replica": (f"{LLAMA} --gpus 2 --data-parallel ddp", 2, [0], PEAKS),
+    "a replica with views": (f"{LLAMA} --gpus 2 --data-parallel ddp-view", 2, [0], PEAKS),
+    "the fullest part of the states": (ZERO1, 2, [FULLEST], PEAKS),
+    "a shard of two": (ZERO2, 2, [0], (*OWN, *STREAM)),
+    "a shard of four": (f"{LLAMA} --gpus 4 --data-parallel fsdp --lora 4", 4, [0], (*OWN, *STREAM)),
+    "a share of the experts": (EXPERTS, 2, [0, 1], STATES),
+    "a place on a mesh of shares and shards": (SHARES_IN_SHARDS, 4, [0, 3], OWN),
+    "a place on a mesh of shares and stages": (SHARES_IN_STAGES, 4, [0, 3], OWN),
+    "a stage with a copy of the table": (TIED, 2, [0, 1], (*STATES, *STREAM)),
+    "interleaved stages": (UNTIED, 2, [0, 1], (*STATES, *STREAM)),
+    # peft's first run in a process leaves a buffer behind
+    "a stage with adapters": (f"{GRANITE} --accumulation 3", 2, [0, 1], (*OWN, *STREAM)),
 }
 
 
@@ -156,9 +87,25 @@ APART: dict[str, tuple[str, int, tuple[int, ...], Holds]] = {
 def test_a_part_alone_holds_what_it_holds_beside_others(
     measure: Measure, abreast: Abreast, tmp_path: Path, name: str
 ) -> None:
-    words, processes, ranks, held = APART[name]
+    words, processes, ranks, names = APART[name]
+
+    def held(row: dict[str, Any]) -> dict[str, int]:
+        peaks = {phase: measured["peak"] for phase, measured in row["phases"].items()}
+        known = {**row, **peaks, "trained": row["weights"] - row["buffers"]}
+        return {name: known[name] for name in names}
+
     alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in ranks}
-    assert_as_beside_others(abreast, words, tmp_path, processes, alone, held)
+    least: dict[int, dict[str, int]] = {}
+    for attempt in range(ATTEMPTS):
+        inside = tmp_path / str(attempt)
+        inside.mkdir()
+        abreast(inside, processes, words=words.split())
+        for rank in ranks:
+            found = held(json.loads((inside / f"row-{rank}.json").read_text()))
+            least[rank] = {name: min(found[name], least.get(rank, found)[name]) for name in names}
+        if least == alone:
+            break
+    assert least == alone
 
 
 def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure) -> None:
@@ -170,34 +117,6 @@ def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure) -> 
     assert measure(f"call peak_of_all_rows {words}") == most
     notes = " ".join(estimate(architecture, plan).notes)
     assert f"needs {format_bytes(most)} at its peak" in notes
-
-
-QWEN, GRANITE = "validation/configs/qwen2.json", "validation/configs/granite.json"
-
-
-@pytest.mark.parametrize(
-    ("model", "way"),
-    [
-        (f"{QWEN} --tied-embeddings", "1f1b --accumulation 2 --checkpointing full"),
-        (f"{QWEN} --untied-embeddings", "interleaved --accumulation 4"),
-        (f"{GRANITE} --lora 4 --lora-targets all-linear", "1f1b --accumulation 3"),
-    ],
-)
-def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
-    measure: Measure, abreast: Abreast, tmp_path: Path, model: str, way: str
-) -> None:
-    words = (
-        f"{model} --layers 5 --sequence-length 48 --precision fp32 --attention eager "
-        f"--pipeline-parallel 2 --pipeline-schedule {way}"
-    )
-    # peft's first run in a process leaves a buffer behind
-    counted = without_buffers if "--lora" in words else states
-
-    def held(row: dict[str, Any]) -> dict[str, float]:
-        return counted(row) | {name: row[name] for name in ("inputs", "activations")}
-
-    alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in range(2)}
-    assert_as_beside_others(abreast, words, tmp_path, 2, alone, held)
 
 
 def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) -> None:
@@ -223,9 +142,3 @@ def test_of_gpus_that_divide_sequences_the_named_one_needs_the_most(
     words += f" --gpus {parts} --context-parallel {parts}"
     peaks = measure(f"call peaks_of_context {words}")
     assert peaks[place_of(parts)] == max(peaks) > min(peaks)
-
-
-@pytest.mark.parametrize("model", ["gpt2-s --layers 4", "validation/configs/olmo2.json"])
-def test_stages_one_after_another_compute_what_the_model_does(measure: Measure, model: str) -> None:
-    words = f"{model} --sequence-length 24 --precision fp32 --dropout 0 --pipeline-parallel 3"
-    assert measure(f"call in_stages {words} --accumulation 3") < 1e-5
