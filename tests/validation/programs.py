@@ -2,7 +2,8 @@
 
 import copy
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext, redirect_stdout
 from functools import partial
 from io import StringIO
@@ -15,6 +16,7 @@ import torch
 from torch.distributed.fsdp import CPUOffloadPolicy
 from torch.nn.functional import linear_cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from calculator.architecture import Architecture
 from calculator.estimate import estimate
@@ -70,11 +72,11 @@ def counted_peak(words: str) -> dict[str, int]:
         return {"program": allocator.highest(), "estimate": peak}
 
 
-def stages_apart(words: str) -> dict[str, float]:
+def stages_apart(words: str) -> float:
     """The largest gap between the logits of a program's stages and those of the whole model."""
     configuration = parse(words.split())
     plan = configuration.resolved
-    task: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
+    task: Any = build_task(Configuration(configuration.model, Plan(batch_size=1)), "cpu")
     whole = task.model.eval()
     with torch.no_grad():
         whole.get_output_embeddings().weight.mul_(LARGE)
@@ -88,7 +90,7 @@ def stages_apart(words: str) -> dict[str, float]:
         found = tokens
         for place in range(plan.all_stages):
             found = names["Stage"](copy.deepcopy(whole), place)(found)
-    return {"apart": float((found - expected).abs().max() / expected.abs().max())}
+    return float((found - expected).abs().max() / expected.abs().max())
 
 
 def _fullest(architecture: Architecture, plan: Plan) -> int:
@@ -140,110 +142,92 @@ def _on_the_counting_gpu(
     }
 
 
-def trained_by_trainer(words: str) -> dict[str, Any]:
-    """A model that Trainer trained on the CPU, with weights of a folder."""
-    configuration = parse(words.split())
-    with TemporaryDirectory() as folder, patch("torch.cuda.max_memory_allocated", lambda: 0):
-        whole: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
-        whole.model.save_pretrained(folder)
-        before = {name: value.clone() for name, value in whole.model.named_parameters()}
-        origin = origin_in(configuration, folder)
-        text = write_program(origin, configuration.plan, Form.TRAINER)
-        text = text.replace('"trained"', repr(folder))
-        names = run_on_the_cpu(text.replace("bf16=True", "bf16=True, use_cpu=True"))
-    trainer = names["trainer"]
-    optimizer = trainer.optimizer.optimizer
-    model = trainer.model
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return {
-        "optimizer": _told(optimizer),
-        "bf16": trainer.args.bf16,
-        "paged": [getattr(optimizer, "is_paged", False), _bits(optimizer)],
-        "steps": trainer.state.global_step,
-        "checkpointing": bool(base.is_gradient_checkpointing),
-        "accumulation": trainer.args.gradient_accumulation_steps,
-        "batch": trainer.args.train_batch_size,
-        "changed": sum(
-            name in before and not torch.equal(value, before[name])
-            for name, value in base.named_parameters()
-        ),
-    }
-
-
 def facts(words: str) -> dict[str, Any]:
-    """A program's model and optimizer after it ran on the CPU, with weights of a folder."""
-    configuration = parse(words.split())
-    with TemporaryDirectory() as folder:
-        model: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
-        model.model.save_pretrained(folder)
-        before = {name: value.clone() for name, value in model.model.named_parameters()}
-        text = write_program(origin_in(configuration, folder), configuration.plan)
-        names = run_on_the_cpu(text)
-    return describe(names, before)
-
-
-def _plain(configuration: Configuration) -> Any:
-    return type(configuration.plan)(batch_size=1)
-
-
-def run_on_the_cpu(text: str) -> dict[str, Any]:
-    """The names of a program after it ran, with the CPU for the GPU."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    with ExitStack() as stack:
-        # the process answers on its standard output
-        stack.enter_context(redirect_stdout(StringIO()))
-        stack.enter_context(patch("torch.cuda.reset_peak_memory_stats", lambda: None))
-        exec(compile(text.replace('"cuda"', '"cpu"'), "program", "exec"), names)
-    return names
-
-
-def describe(names: dict[str, Any], before: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """The model and the optimizer that a program made, as JSON."""
-    model = names["model"]
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    parameters = dict(model.named_parameters())
-    trained = {name: item for name, item in parameters.items() if item.requires_grad}
-    own = dict(base.named_parameters())
-    same = {name: item for name, item in own.items() if name in before}
-    changed = [n for n, item in same.items() if not torch.equal(item, before[n].to(item.dtype))]
+    """A program's model and optimizer, after it ran on the CPU with weights of a folder."""
+    names, before = _run_on_the_cpu(words, Form.LOOP)
+    model, share = names["model"], parse(words.split()).plan.accumulation
+    base = _base(model)
+    parameters = list(model.named_parameters())
+    types: dict[bool, set[str]] = {True: set(), False: set()}
+    trained: Counter[str] = Counter()
+    for name, item in parameters:
+        types[item.requires_grad].add(str(item.dtype))
+        # of a layer with adapters, its own name
+        trained[name.partition(".lora_")[0].rpartition(".")[-1]] += item.requires_grad
+    made = [names[name] for name in ("optimizer", "muon", "adamw") if name in names]
+    made += [next(iter(names["optimizers"].values()))] if "optimizers" in names else []
     return {
         "class": type(base).__name__,
         "training": model.training,
         "attention": base.config._attn_implementation,
-        "use_cache": getattr(base.config, "use_cache", None),
-        "checkpointing": bool(getattr(base, "is_gradient_checkpointing", False)),
-        "trained": sorted(trained),
-        "trained_types": sorted({str(item.dtype) for item in trained.values()}),
-        "frozen_types": sorted(
-            {str(item.dtype) for item in parameters.values() if not item.requires_grad}
-        ),
-        "changed": len(changed),
-        "changed_frozen": len([name for name in changed if not own[name].requires_grad]),
-        "weights": len(own),
-        "gradients": sum(item.grad is not None for item in parameters.values()),
-        "modules": sorted({type(module).__name__ for module in base.modules()}),
-        "loss": float(names["loss"].detach()) if "loss" in names else None,
-        "optimizer": _optimizer(names),
+        "use_cache": getattr(base.config, "use_cache", False),
+        "checkpointing": bool(base.is_gradient_checkpointing),
+        "trained": +trained,
+        "trained_types": sorted(types[True]),
+        "frozen_types": sorted(types[False]),
+        **_changed(base, before),
+        "gradients": sum(item.grad is not None for _, item in parameters),
+        "packed": any(type(module).__name__ == "Linear4bit" for module in base.modules()),
+        "loss": float(names["loss"].detach()) * share if "loss" in names else None,
+        "optimizers": [type(optimizer).__name__ for optimizer in made],
+        "options": made[0].defaults,
         "copies": sorted({f"{item.dtype} {item.device}" for item in names.get("copies", ())}),
         "layers": [len({id(layer) for layer in layers}) for layers in names.get("stacks", ())],
-        "dropout": getattr(base.config, "resid_pdrop", None),
     }
 
 
-def _optimizer(names: dict[str, Any]) -> list[Any]:
-    made = [names[name] for name in ("optimizer", "muon", "adamw") if name in names]
-    made += [next(iter(names["optimizers"].values()))] if "optimizers" in names else []
-    return [_told(optimizer) for optimizer in made]
+def make_weights(folder: str) -> None:
+    """Weights beside a config.json."""
+    config = AutoConfig.from_pretrained(folder)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
 
 
-def _bits(optimizer: Any) -> int:
-    """Bits of bitsandbytes' states; 0 of another's."""
-    return optimizer.args.optim_bits if hasattr(optimizer, "args") else 0
+def trained_by_trainer(words: str) -> dict[str, Any]:
+    """Facts of a Trainer that ran on the CPU with weights of a folder."""
+    names, before = _run_on_the_cpu(words, Form.TRAINER)
+    trainer = names["trainer"]
+    optimizer = trainer.optimizer.optimizer
+    return {
+        "optimizer": type(optimizer).__name__,
+        "bf16": trainer.args.bf16,
+        "paged": getattr(optimizer, "is_paged", False),
+        "bits": optimizer.args.optim_bits if hasattr(optimizer, "args") else None,
+        "steps": trainer.state.global_step,
+        "checkpointing": bool(_base(trainer.model).is_gradient_checkpointing),
+        "accumulation": trainer.args.gradient_accumulation_steps,
+        "batch": trainer.args.train_batch_size,
+        **_changed(_base(trainer.model), before),
+    }
 
 
-def _told(optimizer: Any) -> Any:
-    kept = ("lr", "momentum", "foreach", "fused", "weight_decay")
-    return [
-        type(optimizer).__name__,
-        {name: value for name, value in optimizer.defaults.items() if name in kept},
+def _run_on_the_cpu(words: str, form: Form) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """The names of a program after it ran, with the CPU for the GPU, and the weights before."""
+    configuration = parse(words.split())
+    plain: Any = build_task(Configuration(configuration.model, Plan(batch_size=1)), "cpu").model
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        plain.save_pretrained(folder)
+        text = write_program(origin_in(configuration, folder), configuration.plan, form)
+        cpu = {'"cuda"': '"cpu"', '"trained"': repr(folder), "bf16=True": "bf16=True, use_cpu=True"}
+        for gpu, replacement in cpu.items():
+            text = text.replace(gpu, replacement)
+        # the process answers on its standard output
+        stack.enter_context(redirect_stdout(StringIO()))
+        for name in ("reset_peak_memory_stats", "max_memory_allocated"):
+            stack.enter_context(patch(f"torch.cuda.{name}", lambda: 0))
+        exec(compile(text, "program", "exec"), names)
+    return names, dict(plain.named_parameters())
+
+
+def _base(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def _changed(model: Any, before: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """The numbers of the folder's weights that are other ones now, and that are not."""
+    same = [
+        torch.equal(item, before[name].to(item.dtype))
+        for name, item in model.named_parameters()
+        if name in before
     ]
+    return {"changed": same.count(False), "unchanged": same.count(True)}
