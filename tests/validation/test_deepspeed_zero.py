@@ -89,20 +89,15 @@ def test_on_one_gpu_each_of_our_plans_has_16_bytes_per_weight_as_deepspeed_has(p
     assert total / report.parameters == pytest.approx(16, rel=1e-3)
 
 
-def test_our_fsdp_plan_keeps_as_many_bytes_as_deepspeeds_third_stage() -> None:
+def test_our_fsdp_keeps_as_many_bytes_and_our_zero2_shards_of_the_weights_alone() -> None:
     for run, row in DIVIDED:
-        if run.stage == 3:
-            # ours are in blocks of 512 bytes, and of whole rows
-            assert sum(counted(run)) == pytest.approx(sum(held(row)), rel=0.005)
-            assert sum(counted(run)) > sum(held(row))
-
-
-def test_our_zero2_keeps_shards_of_the_weights_where_deepspeed_keeps_all_of_them() -> None:
-    for run, row in DIVIDED:
-        if run.stage == 2:
-            # PyTorch's 32-bit shards are DeepSpeed's masters; its 16-bit weights come on top
-            assert counted(run)[0] == pytest.approx(row["ranks"][0]["masters"], rel=0.01)
-            assert row["ranks"][0]["weights"] >= 2 * sum(sizes(run))
+        ours, theirs = counted(run), held(row)
+        match run.stage:
+            case 3:  # ours are in blocks of 512 bytes, and of whole rows
+                assert sum(theirs) < sum(ours) <= 1.005 * sum(theirs)
+            case 2:  # PyTorch's 32-bit shards are its masters; its 16-bit weights come on top
+                assert ours[0] == pytest.approx(row["ranks"][0]["masters"], rel=0.01)
+                assert theirs[0] >= 2 * sum(sizes(run))
 
 
 @pytest.mark.oracle

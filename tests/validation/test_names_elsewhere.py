@@ -7,16 +7,15 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 import pytest
-import torch.distributed.fsdp
-import torch.distributed.tensor.experimental
-import torch.distributed.tensor.parallel
-import torch.nn.attention
-import torch.nn.parallel
+import torch
 import transformers
 
 from calculator.groups import ELSEWHERE
 
 pytestmark = pytest.mark.oracle
+MODULES = ("transformers", "torch.nn.attention", "torch.nn.parallel", "torch.distributed.optim")
+MODULES += ("torch.distributed.fsdp", "torch.distributed.pipelining")
+MODULES += ("torch.distributed.tensor.parallel", "torch.distributed.tensor.experimental")
 
 
 def test_the_names_of_other_libraries_are_theirs() -> None:
@@ -28,17 +27,12 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
     known = {item.name for item in fields(transformers.TrainingArguments)}
     documented = transformers.TrainingArguments.__doc__ or ""
     known |= {*re.findall(r"- (\w+) \(`", documented)}  # the keys of `fsdp_config`
-    known |= {item.name for item in fields(peft.LoraConfig)} | {*dir(transformers)}
-    known |= {*dir(torch.distributed.fsdp), *dir(torch.nn.attention), *dir(torch.nn.parallel)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, which it still uses
-        known |= {*dir(import_module("torch.distributed.optim"))}
-    known |= {*dir(torch.distributed.tensor.parallel)}
-    known |= {*dir(import_module("torch.distributed.pipelining"))}
-    known |= {*dir(torch.distributed.tensor.experimental), "set_rotate_method"}
-    assert _attention.set_rotate_method
-    known |= {item.name for item in fields(TorchContextParallelConfig)}
-    known |= {item.name for item in fields(DistributedConfig)}
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, which some still use
+        known |= {name for module in MODULES for name in dir(import_module(module))}
+    known |= {"set_rotate_method"} & {*dir(_attention)}
+    for kind in (peft.LoraConfig, TorchContextParallelConfig, DistributedConfig):
+        known |= {item.name for item in fields(kind)}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

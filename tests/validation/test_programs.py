@@ -116,6 +116,7 @@ BF16, FP32 = "torch.bfloat16", "torch.float32"
 PLAIN = {"attention": "sdpa", "checkpointing": False, "trained_types": [FP32], "unchanged": 0}
 HALF = {"attention": "eager", "checkpointing": True, "trained_types": [BF16]}
 HALF |= {"optimizers": ["AdamW"], "foreach": False}
+PAGED = {"optimizer": "PagedAdamW8bit", "paged": True, "bits": 8}
 # bitsandbytes brings biases into the format of the products
 PACKED = {"packed": True, "frozen_types": [BF16, FP32, "torch.uint8"]}
 
@@ -192,8 +193,6 @@ TOLD = """
 weights = [getattr(weight, "to_local", lambda: weight)() for weight in model.parameters()]
 tell(sum(weight.numel() for weight in weights), type(model).__name__)
 """
-
-
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 NAMED = f"import os\ntell(__name__, *(os.environ[name] for name in {NAMES}))"
 
@@ -293,10 +292,7 @@ def test_two_processes_train_adapters_beside_packed_shards(
             {"bf16": False, "checkpointing": True, "accumulation": 2, "batch": 3},
         ),
         ("--checkpointing full --activation-offload pinned", {"checkpointing": True}),
-        (
-            "--paged-optimizer --optimizer-bits 8",
-            {"optimizer": "PagedAdamW8bit", "paged": True, "bits": 8},
-        ),
+        ("--paged-optimizer --optimizer-bits 8", PAGED),
         ("--optimizer momentum --update loop", {"optimizer": "SGD"}),
     ],
 )
