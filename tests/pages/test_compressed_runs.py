@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 def read(server: LiveServer, before: str = "") -> object:
-    """What the script knows of the run after asking once."""
+    """The run as the script knows it after asking once."""
     server.asked.clear()
     script = json.dumps((ROOT / "docs/assets/live/files.js").as_uri())
     folder = json.dumps(f"{server.address}watched/")

@@ -77,7 +77,7 @@ def of(*numbers: int) -> list[Size]:
 
 
 def efficient(queries: int, width: int, half: bool) -> Size:
-    """What the efficient kernel's backward takes for 2 sequences of 3 heads on an A100."""
+    """Scratch memory of the efficient backward, for 2 sequences of 3 heads on an A100."""
     two, three, many, wide = of(2, 3, queries, width)
     return efficient_scratch(two, three, many, (wide, wide), many, half, False, A100)
 
