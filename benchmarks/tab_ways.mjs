@@ -19,7 +19,6 @@ const shapes = [[width, 3 * inner], [inner, width], [width, 2 * expanded], [expa
 
 /**
  * Milliseconds of processor time, which others' work does not lengthen: the median of the rounds.
- *
  * @param {() => void} work
  */
 function milliseconds(work) {

@@ -57,7 +57,6 @@ await exercised(`${work}/python_stdlib_bytecode.zip`, "/readers-with-library.zip
 /**
  * What a fresh Python has imported once it has answered what the pages can ask for, and what else
  * once it has read files.
- *
  * @param {string} stdLibURL
  * @param {string} readers
  */

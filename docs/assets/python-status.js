@@ -15,7 +15,6 @@ const WORDS = {
 
 /**
  * Keep `place` up to date with Python's state, as long as `root` is in the page.
- *
  * @param {HTMLElement} root
  * @param {HTMLElement} place Holds an element [data-words] and a button [data-retry].
  * @param {string} whenReady

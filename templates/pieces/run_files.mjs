@@ -11,7 +11,6 @@ const LIVE = "https://live.invalid/";
 
 /**
  * All that a run's files say now.
- *
  * @param {string} folder
  */
 export async function readRun(folder) {
@@ -28,7 +27,6 @@ export async function readRun(folder) {
 
 /**
  * A file's address relative to the folder of all runs; empty if it is not one of the run's files.
- *
  * @param {unknown} path
  * @param {URL} folder
  */

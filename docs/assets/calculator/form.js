@@ -174,7 +174,6 @@ function fillControl(control, setting) {
 
 /**
  * Disable the choices that the other ones forbid, and say why. A box stays in the tab order.
- *
  * @param {HTMLFormElement} form
  * @param {Record<string, Record<string, string>>} refused The rule by option and value.
  */
@@ -194,7 +193,6 @@ export function showRefusals(form, refused) {
 
 /**
  * Say beside the name of folded options what was chosen among them.
- *
  * @param {HTMLFormElement} form
  * @param {Record<string, string>} changed Words by option, without those at their defaults.
  */
@@ -216,7 +214,6 @@ export function clearErrors(form) {
 
 /**
  * Say what is wrong beside its field, where the form shows that field.
- *
  * @param {HTMLFormElement} form
  * @param {import("../python.js").Failure} failure
  * @returns {string} What is left to say elsewhere.
@@ -249,7 +246,6 @@ function placeOf(stops, number) {
 
 /**
  * Mark on each slider where the step stops fitting; what is not known has no mark.
- *
  * @param {HTMLFormElement} form
  * @param {Record<string, number>} largest The largest that fits, by option.
  */

@@ -7,7 +7,6 @@ const NORM_EPSILON = 1e-5; // of torch.nn.LayerNorm
 
 /**
  * A matrix times a vector, plus a bias.
- *
  * @param {Numbers} matrix row by row
  * @param {Numbers | undefined} bias
  * @param {Numbers} vector

@@ -17,7 +17,6 @@ export function chances(seed, picture) {
 
 /**
  * Whole numbers from 0 to below 2^32.
- *
  * @param {Uint32Array} state four words, not all 0
  */
 export function generator(state) {

@@ -49,7 +49,6 @@ export class Decoder {
 
   /**
    * Red, green and blue of each pixel, from -1 to 1 and a little beyond.
-   *
    * @param {number[]} codes row by row
    * @returns {FeatureMap}
    */
@@ -146,7 +145,6 @@ function convolved({ side, channels, values }, { weight, bias, size }) {
 
 /**
  * Add to one channel a share of another, moved up by `down` rows and left by `across` columns.
- *
  * @param {Float64Array} out
  * @param {number} target where the channel starts
  * @param {Float64Array} values

@@ -44,7 +44,6 @@ export function shiftSources(shape, position) {
 
 /**
  * Cosine and sine of the angles by which a position turns its queries and keys.
- *
  * @param {ModelShape} shape
  * @param {number} position
  */

@@ -22,7 +22,6 @@ export class Painter {
 
   /**
    * Pictures of a caption, one after the other; the same seed gives the same ones.
-   *
    * @param {string} caption
    * @param {number} seed
    * @returns {Generator<{side: number, pixels: Uint8ClampedArray<ArrayBuffer>}>}
@@ -47,7 +46,6 @@ export class Painter {
 
 /**
  * The codes of one picture.
- *
  * @param {Transformer} transformer
  * @param {number[]} ids
  * @param {import("./weights.js").Settings} settings

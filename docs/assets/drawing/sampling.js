@@ -27,7 +27,6 @@ export function truncate(logits, { temperature, top_k: most, top_p: enough }) {
 
 /**
  * Draw one of the codes.
- *
  * @param {{code: number, probability: number}[]} codes
  * @param {number} chance from 0 to below 1
  */

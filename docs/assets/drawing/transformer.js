@@ -50,7 +50,6 @@ export class Transformer {
 
   /**
    * Read a caption.
-   *
    * @param {number[]} ids of its words and its padding
    */
   begin(ids) {
@@ -145,7 +144,6 @@ class Sequence {
 
   /**
    * Take the first half of the channels from positions before this one.
-   *
    * @param {Numbers[]} past inputs of the positions before, to which this one is added
    * @param {Numbers} input
    */
@@ -168,7 +166,6 @@ const scaledSum = (stream, branch, scale) => Float64Array.from(stream, (value, i
 
 /**
  * Turn channel i and the channel half a head further of each head by the angle i.
- *
  * @param {Numbers} vector
  * @param {number} size of a head
  * @param {{cosine: Numbers, sine: Numbers}} turn
@@ -186,7 +183,6 @@ function rotated(vector, size, { cosine, sine }) {
 
 /**
  * One head's mean of the values that it sees, weighted by how their keys fit the query.
- *
  * @param {Numbers} query
  * @param {{keys: Numbers[], values: Numbers[]}} past
  * @param {number[]} places

@@ -53,7 +53,6 @@ export class Weights {
 
   /**
    * The numbers of a tensor, row by row.
-   *
    * @param {string} name
    * @param {...number} shape
    * @throws {Error} when there is no such tensor, or one of another shape
@@ -88,7 +87,6 @@ function headerOf(file) {
 
 /**
  * A number of 16 bits: a sign, 5 bits of exponent, 10 of fraction (IEEE 754).
- *
  * @param {number} bits
  * @param {string} name of the tensor
  */

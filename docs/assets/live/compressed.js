@@ -13,7 +13,6 @@ const MAGIC = [0x1f, 0x8b];
 
 /**
  * Ask for the compressed form of a file.
- *
  * @param {URL} address of the plain file
  * @param {{cache?: RequestCache}} [options]
  * @returns {Promise<Packed | undefined>} undefined if there is none, or this browser cannot unpack it
@@ -33,7 +32,6 @@ export async function requestCompressed(address, options) {
 /**
  * What a compressed file holds. Some hosts say that it is compressed, and the browser has unpacked
  * it already.
- *
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @throws {TypeError} for what is not in the format, or is cut short
  * @throws {RangeError} for too much

@@ -28,7 +28,6 @@ export class LiveDocument {
 
   /**
    * Ask for it. A file that is broken or gone leaves what was known.
-   *
    * @param {{whole?: boolean}} [options] whole: past every cache
    * @returns {Promise<{changed: boolean, headers: Headers}>}
    * @throws when no usable answer comes

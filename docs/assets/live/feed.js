@@ -22,7 +22,6 @@ const EVERYTHING_SECONDS = 15; // without a new step, the contributors are asked
 /**
  * Read a run's data, then again and again what is new, until it is finished or stopped. Nothing
  * is asked for while the page is hidden.
- *
  * @param {string} name
  * @param {(data: RunData, changed: Set<string>) => void} onRound called after each round, also of
  *     one that failed; `changed` names the files with something new

@@ -51,7 +51,6 @@ export function done({ progress, card }) {
 
 /**
  * The description of a run, as labels and texts.
- *
  * @param {import("./data.js").Card} card
  * @param {string} name of its folder
  * @returns {[string, string][]}

@@ -54,7 +54,6 @@ export class RunFiles {
 
   /**
    * The entries of a list that are what they should be; of an unchanged list, the same array.
-   *
    * @param {string} name of the file
    * @param {any} list
    * @param {(entry: any) => boolean} isValid

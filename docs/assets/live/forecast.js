@@ -8,7 +8,6 @@ const FEWEST = 20; // steps below which nothing is said
  * Seconds to the end of the schedule at the pace of the newest tenth of the run, and at the fastest
  * and the slowest pace of any tenth. A run's pace changes as volunteers come and go, far more than
  * it scatters from step to step, so the interval is taken from what has happened.
- *
  * @param {number[]} times of the steps, in milliseconds
  * @param {number} left steps that remain
  * @returns {{seconds: number, low: number, high: number} | undefined} undefined if too little is known

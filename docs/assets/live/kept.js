@@ -27,7 +27,6 @@ export async function keep(files) {
 
 /**
  * Give files the content that was kept of them.
- *
  * @param {File[]} files
  * @returns {Promise<number | undefined>} when the first of them was kept, milliseconds since 1970;
  *     undefined if it was not

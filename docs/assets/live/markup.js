@@ -25,7 +25,6 @@ export function write(element, text) {
 
 /**
  * Copy a text; say so on the button.
- *
  * @param {HTMLButtonElement} button
  * @param {string} text
  * @param {Element} [shown] selected where the clipboard may not be used

@@ -8,7 +8,6 @@ const POLL_SECONDS = { shortest: 1, longest: 60, unknown: 5 };
 
 /**
  * Seconds until the next look.
- *
  * @param {import("./data.js").RunData} data
  * @param {number} now the server's time, milliseconds since 1970
  * @param {number} failures looks in a row that have failed

@@ -90,7 +90,6 @@ function parse(text) {
 
 /**
  * All whole lines, parsed in parts.
- *
  * @param {Uint8Array<ArrayBuffer>} bytes that end with a line
  */
 async function parseAll(bytes) {
@@ -145,7 +144,6 @@ export class ProgressReader {
 
   /**
    * Ask for what is new.
-   *
    * @returns {Promise<{changed: boolean, headers: Headers}>}
    * @throws when no usable answer comes, or a file that was there is gone
    */

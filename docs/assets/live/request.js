@@ -16,7 +16,6 @@ export class ServerError extends Error {}
 
 /**
  * Ask for a file, or for its bytes from `first` on.
- *
  * @param {URL} address
  * @param {{first?: number, cache?: RequestCache}} [options]
  * @returns {Promise<Reply>}

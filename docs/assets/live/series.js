@@ -15,7 +15,6 @@ export function growing(values) {
 /**
  * The running mean whose older values fade by `weight` a step, free of the pull to its start.
  * What is not a number is left out.
- *
  * @param {number[]} values
  * @param {number} weight from 0, which changes nothing, to below 1
  */
@@ -51,7 +50,6 @@ export function cumulative(values) {
  * The points that matter between two places: of all that fall into one of `columns` columns the
  * first, the lowest, the highest and the last, so that the line looks as if all were drawn. One
  * point more at each end lets the line run to the edge.
- *
  * @param {number[]} places that never go back
  * @param {number[]} values
  * @param {[number, number]} range
@@ -77,11 +75,7 @@ export function thin(places, values, [low, high], columns) {
   return kept;
 }
 
-/**
- * @param {{first: number, lowest: number, highest: number, last: number}} extremes
- * @param {number[]} values
- * @param {number} index
- */
+/** @type {(extremes: {first: number, lowest: number, highest: number, last: number}, values: number[], index: number) => void} */
 function widen(extremes, values, index) {
   if (extremes.first < 0) extremes.first = extremes.lowest = extremes.highest = index;
   if (values[index] < values[extremes.lowest]) extremes.lowest = index;
@@ -91,7 +85,6 @@ function widen(extremes, values, index) {
 
 /**
  * The value at a place of a line through points.
- *
  * @param {number[]} places growing
  * @param {number[]} values
  * @param {number} place

@@ -20,7 +20,6 @@ export function median(values) {
 
 /**
  * The state of a run in words.
- *
  * @param {import("./data.js").RunData} data
  * @param {number} now milliseconds since 1970 on the server's clock
  * @returns {Description}
@@ -84,7 +83,6 @@ function patience(progress) {
 
 /**
  * Seconds between two steps above which a run stalls.
- *
  * @param {number[]} gaps seconds between steps
  */
 export const longestGap = (gaps) => Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));

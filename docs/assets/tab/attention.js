@@ -5,7 +5,6 @@
 
 /**
  * Turns channel i and the channel half a head further by the position's angle i, in place.
- *
  * @param {Numbers} x rows of queries, keys and values
  * @param {{cosine: Numbers, sine: Numbers}} turns half a head's numbers for each position
  * @param {{heads: number, size: number}} shape
@@ -29,7 +28,6 @@ export function rotate(x, { cosine, sine }, { heads, size }, direction) {
 
 /**
  * Each head's mean of the values that a position sees, weighted by how their keys fit the query.
- *
  * @param {Numbers} x rows of queries, keys and values
  * @param {Sight} sight
  * @param {Numbers} shares what is kept: most numbers for each row and head

@@ -116,7 +116,6 @@ const MODULE = new Uint8Array([
 /**
  * The function that adds A B to a panel of C, 8 columns wide; undefined where the browser has no
  * SIMD. Addresses and strides are in bytes, counts are above 0, `rows` a multiple of 4.
- *
  * @param {WebAssembly.Memory} memory
  * @returns {undefined | ((c: number, a: number, b: number, rows: number, depth: number,
  *   aRow: number, aColumn: number, bRow: number, cRow: number) => void)}

@@ -29,7 +29,6 @@ export function normalize(x, weight, bias, kept, out) {
 
 /**
  * Adds to the gradients of the input, the weight and the bias.
- *
  * @param {Numbers} gradient of the output
  * @param {Numbers} weight
  * @param {KeptNorm} kept
@@ -59,7 +58,6 @@ export function normalizeBack(gradient, weight, { input, scale }, intoX, intoWei
 
 /**
  * Takes the first two quarters of the channels from other positions of the sequence.
- *
  * @param {Numbers} x
  * @param {Int32Array} sources two for each position, -1 for none
  * @param {number} width
@@ -98,7 +96,6 @@ export function shiftBack(gradient, sources, width, into) {
 
 /**
  * GEGLU: the first half of the channels, each times GELU of one of the second half.
- *
  * @param {Numbers} x
  * @param {number} half of the channels
  * @param {Numbers} gates what is kept: GELU of the second half
@@ -121,7 +118,6 @@ export function gate(x, half, gates, slopes, out) {
 /**
  * The normal distribution's share beyond a positive value, to 7.5e-8: Abramowitz and Stegun,
  * Handbook of Mathematical Functions, 26.2.17.
- *
  * @param {number} value
  * @param {number} density exp(-value^2 / 2)
  */
@@ -150,7 +146,6 @@ export function gateBack(gradient, x, half, gates, slopes, into) {
 
 /**
  * The sum of the cross-entropies of logits, in nats; the logits become their gradient times `factor`.
- *
  * @param {Numbers} logits
  * @param {number} width
  * @param {ArrayLike<number>} targets one a row
@@ -183,7 +178,6 @@ export function addScaled(stream, branch, scale) {
 
 /**
  * Adds to the gradient of the scale.
- *
  * @param {Numbers} gradient of a stream
  * @param {Numbers} branch
  * @param {Numbers} scale

@@ -39,7 +39,6 @@ export class Learner {
 
   /**
    * Adds the gradients of a batch's loss to `gradients`.
-   *
    * @param {Batch} batch
    * @returns {number} (text + 7 image) / 8, of the batch's mean cross-entropies
    */
@@ -79,10 +78,7 @@ export class Learner {
 
   /**
    * The tokens that are read: one that begins, the caption, the picture's codes without the last.
-   *
-   * @param {Int32Array} text
-   * @param {ArrayLike<number>} codes
-   * @param {(row: number, id: number, isText: boolean) => void} take
+   * @type {(text: Int32Array, codes: ArrayLike<number>, take: (row: number, id: number, isText: boolean) => void) => void}
    */
   #eachToken(text, codes, take) {
     const { text_length: words, image_side: side, begin_id: begin } = this.shape;
@@ -124,7 +120,6 @@ export class Learner {
 
   /**
    * One head's share of the loss; its hidden states become their gradients.
-   *
    * @param {"text" | "image"} kind
    * @param {{rows: number, hidden: Numbers, read: Numbers, logits: Numbers}} head
    * @param {ArrayLike<number>} targets

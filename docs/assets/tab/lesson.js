@@ -29,7 +29,6 @@ export class Lesson {
 
   /**
    * Captions and codes of pictures taken by chance.
-   *
    * @param {number} count
    * @param {() => number} chance gives numbers from 0 to below 1
    * @returns {import("./learner.js").Batch}

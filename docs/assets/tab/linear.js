@@ -50,7 +50,6 @@ export class Linear {
 
   /**
    * out = x W^T + bias
-   *
    * @param {Numbers} x
    * @param {string} name of the weight
    * @param {string | undefined} bias its name
@@ -67,7 +66,6 @@ export class Linear {
 
   /**
    * Adds to the gradients of the weight and the bias.
-   *
    * @param {Numbers} gradient of the output
    * @param {Numbers} x
    * @param {string} name of the weight

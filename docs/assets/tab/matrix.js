@@ -8,7 +8,6 @@ const DEEPEST = 256; // terms of a sum at a time: the panel of B that they need 
 
 /**
  * A matrix in the memory: the number at row i and column j is data[i * down + j * across].
- *
  * @typedef {{data: Float32Array, rows: number, columns: number, down: number, across: number}} Matrix
  */
 

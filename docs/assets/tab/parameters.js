@@ -57,7 +57,6 @@ export const countOf = (tensors) => tensors.reduce((sum, { size }) => sum + size
 /**
  * New weights, by the rules of TextToImageTransformer: matrices normal, norms 1, scales as given,
  * biases 0.
- *
  * @param {Tensor[]} tensors
  * @param {number} scale of every branch
  * @param {() => number} chance gives numbers from 0 to below 1

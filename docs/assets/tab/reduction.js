@@ -13,7 +13,6 @@ const HEAVIEST = 2; // in medians of the weights
 
 /**
  * Where each member's part begins and ends: equal parts, as even as whole numbers allow.
- *
  * @param {number} count of numbers
  * @param {number} members
  */
@@ -24,7 +23,6 @@ export const partsOf = (count, members) => Array.from({ length: members }, (_, i
 
 /**
  * One vector of many. Those of weight zero are ignored; where all are zero, all count the same.
- *
  * @param {Numbers[]} vectors
  * @param {number[]} weights not below 0
  * @param {Aggregation} aggregation
@@ -89,7 +87,6 @@ function coordinateMedian(vectors) {
 
 /**
  * Clip vectors whose norm is far above the median norm of those that are not zero.
- *
  * @param {Numbers[]} vectors
  * @param {number} longest in multiples of the median norm
  */

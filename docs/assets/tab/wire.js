@@ -16,7 +16,6 @@ const LARGEST_HALF = 65504;
 
 /**
  * A part of a flat vector, a piece for each tensor that it reaches into.
- *
  * @param {Numbers} vector
  * @param {{start: number, end: number}} part
  * @param {import("./parameters.js").Tensor[]} tensors of the flat vector
@@ -59,7 +58,6 @@ export const bytesOf = (pieces) => buffersOf(pieces).reduce((sum, { byteLength }
 
 /**
  * 256 even steps over six standard deviations; each level is then the mean of what falls on it.
- *
  * @param {Numbers} values
  */
 function quantized(values) {

@@ -10,12 +10,7 @@ const PREFIX = 8; // bytes: magic, two lengths
 
 /** @typedef {Record<string, unknown>} Fields */
 
-/**
- * @param {string} kind
- * @param {Fields} fields
- * @param {Uint8Array<ArrayBuffer>} body
- * @param {CryptoKeyPair} key
- */
+/** @type {(kind: string, fields: Fields, body: Uint8Array<ArrayBuffer>, key: CryptoKeyPair) => Promise<Uint8Array<ArrayBuffer>>} */
 export async function seal(kind, fields, body, key) {
   const header = bytesOf(dump({ ...fields, kind, public_key: await textOf(key.publicKey), body: await sha256(body) }));
   const signature = bytesOf(await sign(key, joined(bytesOf(PURPOSE), header)));

@@ -21,7 +21,6 @@ class DamagedError extends Error {}
 
 /**
  * Start from the memory that an earlier visit has kept.
- *
  * @returns {Promise<((request: string) => string) | undefined>} Nothing where there is none, or where
  *   it does not work: then it is not tried again.
  */
@@ -127,7 +126,6 @@ async function digestOf(content) {
 
 /**
  * Start another Python and keep its memory, unless that has been tried already.
- *
  * @returns {Promise<boolean>} Whether memory is kept now.
  */
 export async function keep() {

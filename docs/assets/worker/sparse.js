@@ -35,7 +35,6 @@ export function sizeOf(condensed) {
 /**
  * Write a part of the memory to where it is wanted, with one copy of its bytes and none of its empty
  * pages.
- *
  * @param {Uint8Array<ArrayBuffer>} condensed
  * @param {number} start Where the part begins.
  * @param {Uint8Array} target As long as the part, and empty.

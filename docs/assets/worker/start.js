@@ -15,7 +15,6 @@ export function begin() {
 
 /**
  * Pyodide with a library that starts fast, and `calculator` in its file system.
- *
  * @param {object} [special] Options of Pyodide's, for memory that is kept.
  */
 export function load(special) {
@@ -59,7 +58,6 @@ async function loadFrom(options) {
 
 /**
  * What answers requests.
- *
  * @param {any} python As it was loaded, or with the memory of one that was prepared before.
  * @returns {(request: string) => string}
  */
@@ -177,7 +175,6 @@ async function fetchBytes(address) {
 
 /**
  * A file at once: Python's imports cannot wait for a promise.
- *
  * @param {string} address
  */
 function fetchNow(address) {

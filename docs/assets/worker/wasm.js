@@ -52,7 +52,6 @@ async function instantiate(source, imports) {
 
 /**
  * The failure of the WebAssembly at the next start.
- *
  * @returns {Promise<never>} Rejects when it fails.
  */
 export function failureOfWasm() {

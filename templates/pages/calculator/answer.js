@@ -17,7 +17,6 @@ const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(se
 
 /**
  * What stands at a dotted path.
- *
  * @param {any} value
  * @param {string} path
  */
@@ -26,7 +25,6 @@ const lookUp = (value, path) => path.split(".").reduce((found, name) => found?.[
 /**
  * Show figures. Those that the value lacks go, if they do not come soon: without a simulation of the
  * allocator it has neither what this reserves nor, where that decides, the verdict.
- *
  * @param {any} value The value that calculator.protocol returns for "glance" or "answer".
  */
 export function showFigures(value) {
@@ -74,7 +72,6 @@ function showFit(state) {
 
 /**
  * Dim what is not of the form's present state: no verdict stands above it.
- *
  * @param {string} words
  * @param {string} sum
  * @param {"" | "figures" | "verdict"} part Which alone is not; empty for both.
@@ -95,7 +92,6 @@ export const showComputing = (subject) => showStale(COMPUTING, subject);
 
 /**
  * Show a verdict that is known before the other figures of these choices.
- *
  * @param {[string, string] | undefined} known Its state, and the sum behind it.
  */
 export function showVerdict(known) {
@@ -131,7 +127,6 @@ export function showNone() {
 
 /**
  * Say above the figures that they are not those of the form's present state.
- *
  * @param {string} reason
  * @param {{words: string, take: () => void}} [way] The nearest choices that are answered.
  */

@@ -55,7 +55,6 @@ export async function pack(text) {
 
 /**
  * The config.json that a fragment holds.
- *
  * @param {string} fragment
  * @param {number} longest In bytes: what would unpack to more is refused.
  * @throws {RangeError} If it would.
@@ -68,9 +67,7 @@ export async function unpack(fragment, longest) {
 }
 
 /**
- * @param {ReadableStream<any>} source
- * @param {CompressionStream | DecompressionStream} change
- * @param {number} most
+ * @type {(source: ReadableStream<any>, change: CompressionStream | DecompressionStream, most: number) => Promise<Uint8Array<ArrayBuffer>>}
  */
 async function through(source, change, most) {
   const reader = source.pipeThrough(change).getReader();

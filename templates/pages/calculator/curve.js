@@ -99,7 +99,6 @@ export function mountCurve(place, ask) {
 
   /**
    * The point that a share of the width is in.
-   *
    * @param {number} x
    */
   function pointAt(x) {
@@ -110,7 +109,6 @@ export function mountCurve(place, ask) {
 
   /**
    * The first point of the next layer, or of the one before.
-   *
    * @param {number} by
    */
   function layerFrom(by) {
@@ -124,7 +122,6 @@ export function mountCurve(place, ask) {
 
   /**
    * The first point of a layer.
-   *
    * @param {number} last
    */
   function firstOf(last) {

@@ -46,7 +46,6 @@ export function mountFiles(place, ask, follow, readConfig) {
 
   /**
    * Ask until all changes are found, or something else is asked.
-   *
    * @param {Brought[]} asked
    * @param {string} now
    * @param {string} shown

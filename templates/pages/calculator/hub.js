@@ -11,7 +11,6 @@ const LONGEST_WAIT_MS = 15_000;
 
 /**
  * The name on the Hub that a text is, or an address there has.
- *
  * @param {string} text
  * @returns {string} Empty if it is neither.
  */
@@ -26,7 +25,6 @@ export function hubId(text) {
 
 /**
  * The text of a model's config.json.
- *
  * @param {string} typed
  * @param {number} longest In characters.
  * @param {typeof fetch} get

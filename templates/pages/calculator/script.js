@@ -118,7 +118,6 @@ function mount(form) {
 
   /**
    * Ask for what takes longer than a frame, unless something is edited.
-   *
    * @param {number} asked
    */
   function askForAnswer(asked) {
@@ -162,14 +161,12 @@ function mount(form) {
 
   /**
    * A state's name: its address, with the config.json that this leaves out.
-   *
    * @param {any} value
    */
   const named = (value) => [value.query, state.config].filter(Boolean).join("\n");
 
   /**
    * Go to a state that Python proposes.
-   *
    * @param {string} query
    */
   function follow(query) {
@@ -186,7 +183,6 @@ function mount(form) {
   /**
    * Show what was computed when the site was built, before Python is there: a model's default state,
    * or the verdict alone with a preset. Of any other state nothing is known.
-   *
    * @param {number} asked
    */
   async function showFirst(asked) {
@@ -401,10 +397,7 @@ async function firstFigures(path) {
 
 /**
  * A card's verdict and the sum behind it, from those of a preset.
- *
- * @param {[string, string, string[]][] | undefined} verdicts
- * @param {HTMLOptionElement | undefined} card
- * @returns {[string, string] | undefined}
+ * @type {(verdicts: [string, string, string[]][] | undefined, card: HTMLOptionElement | undefined) => [string, string] | undefined}
  */
 function verdictFrom(verdicts, card) {
   const found = card && verdicts?.find(([, , cards]) => cards.includes(card.value));

@@ -19,7 +19,6 @@ export class Series {
 
   /**
    * Note an edit.
-   *
    * @param {boolean} beginsDrag Whether others are likely to follow at once.
    */
   edit(beginsDrag) {

@@ -35,7 +35,6 @@ export function figures(data) {
 
 /**
  * How far a run is at one of its steps: in words, and as a share of its schedule.
- *
  * @param {RunData} data
  * @param {number} index of the step
  */

@@ -7,14 +7,12 @@ const TABLE = new URL("./fit.json", import.meta.url);
 
 /**
  * Needs of one kind of GPU: bytes of each part and of the overhead, and the need in words.
- *
  * @typedef {[number, number, number, number, number, number, string]} Need
  */
 
 /**
  * A way: for each GPU the digit of its kind's needs and that of a verdict, then the needs. Null
  * where the calculator does not count the model that way.
- *
  * @typedef {[string, string, ...Need[]] | null} Way
  */
 

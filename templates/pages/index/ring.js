@@ -66,7 +66,6 @@ export function ring(peers) {
 
 /**
  * The whole figure, its middle empty for a picture.
- *
  * @param {Contributor[]} peers
  * @param {number} share of the run that is done
  */

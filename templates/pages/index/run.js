@@ -8,7 +8,6 @@ import { figures, kindOf } from "./figures.js";
 
 /**
  * Put a run's state, figures and pictures into the page.
- *
  * @param {import("#assets/live/data.js").RunData} data
  * @param {number} now milliseconds since 1970 on the server's clock
  */

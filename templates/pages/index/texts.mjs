@@ -21,7 +21,6 @@ answer({
 
 /**
  * An element as HTML has it; names in it come from others.
- *
  * @param {import("./ring.js").Mark | string} mark
  * @returns {string}
  */

@@ -24,7 +24,6 @@ const COLUMNS = 500; // of the curve
 
 /**
  * What a card says.
- *
  * @param {import("#assets/live/data.js").RunData} data
  * @param {Person | undefined} person whose part is shown
  * @param {Person[]} people by rank
@@ -141,7 +140,6 @@ class Brush {
 
   /**
    * A line of text, shortened to what fits between the margins.
-   *
    * @param {string} words
    * @param {number} x
    * @param {number} y of the letters' feet

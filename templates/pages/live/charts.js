@@ -50,10 +50,7 @@ export class Charts {
     for (const chart of this.#charts) chart.stop();
   }
 
-  /**
-   * @param {import("#assets/live/progress.js").Progress} progress
-   * @param {import("#assets/live/data.js").Card | undefined} card
-   */
+  /** @type {(progress: import("#assets/live/progress.js").Progress, card: import("#assets/live/data.js").Card | undefined) => void} */
   show(progress, card) {
     this.#progress = progress;
     this.#card = card;

@@ -87,7 +87,6 @@ export class Checkpoints {
 
 /**
  * A checkpoint's row in words.
- *
  * @param {import("#assets/live/data.js").Checkpoint} checkpoint
  */
 export function rowOf({ step, loss, time, sha256 }) {
@@ -96,7 +95,6 @@ export function rowOf({ step, loss, time, sha256 }) {
 
 /**
  * The command that draws with the newest checkpoint, if its file is kept with the run.
- *
  * @param {import("#assets/live/data.js").RunData} data
  * @param {string} folder its address, or in a copy of the source its path
  */

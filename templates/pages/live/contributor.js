@@ -33,7 +33,6 @@ export class ContributorPage {
 
   /**
    * Show a contributor.
-   *
    * @param {import("#assets/live/data.js").RunData} data
    * @param {string} who the beginning of the key
    * @returns {{person: Person, between: [number, number]} | undefined} undefined: nobody has that key

@@ -51,7 +51,6 @@ function stalls(progress) {
 
 /**
  * The events as shapes of a chart.
- *
  * @param {{kind: Kind, from: number, to: number}[]} events where they are on the axis
  * @param {(name: string) => string} colour
  */

@@ -85,7 +85,6 @@ export class FindMe {
 /**
  * The contributors that may be meant: those of exactly that name or key, else those whose name
  * contains it or whose key begins with it.
- *
  * @param {Person[]} people
  * @param {string} typed
  */
@@ -97,7 +96,6 @@ function meant(people, typed) {
 
 /**
  * A bar of all sequences: those of higher ranks, this contributor's, those of lower ranks.
- *
  * @param {Person[]} people by rank
  * @param {Person} person
  * @returns {HTMLElement[]}

@@ -30,7 +30,6 @@ import { bytes, count, decimal } from "#assets/live/words.js";
 
 /**
  * The axis across and the part of it to draw.
- *
  * @param {import("#assets/live/progress.js").Progress} progress
  * @param {import("#assets/live/data.js").Card | undefined} card
  * @param {View} view
@@ -47,7 +46,6 @@ export function across(progress, card, view) {
 
 /**
  * What a trace says where the mouse points.
- *
  * @param {string} name
  * @param {string} [format] of its values, in d3's language
  */
@@ -90,7 +88,6 @@ export function loss(scene) {
 
 /**
  * The learning rate that the schedule gives each step.
- *
  * @param {Scene} scene
  * @param {[number, number][]} corners
  */
@@ -184,7 +181,6 @@ const inBytes = (drawn) => ({ ...drawn, text: drawn.y.map((value) => bytes(value
 
 /**
  * Ticks at powers of two, which are round in binary units, from 0 to what is drawn.
- *
  * @param {number} most
  */
 function byteTicks(most) {

@@ -38,7 +38,6 @@ export const stateInWords = (state, finished) => (state === "left" ? "left" : fi
 
 /**
  * A contributor's row, by column; `badge` is the state whose color the last one has.
- *
  * @param {Person} person
  * @param {boolean} finished
  */

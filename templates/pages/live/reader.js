@@ -12,7 +12,6 @@ const TABLE_ROWS = 50;
 
 /**
  * The figures of a step as pairs of a name and words.
- *
  * @param {Progress} progress
  * @param {Card | undefined} card
  * @param {number[]} smoothed losses

@@ -125,7 +125,6 @@ function mount(root) {
 
 /**
  * Draw the run without speed-ups, and after each one.
- *
  * @param {HTMLElement} root
  * @param {{field: string, on: boolean, query: string, time: string, computing: number, waiting: number}[]} stairs
  */

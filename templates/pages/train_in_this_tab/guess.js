@@ -44,7 +44,6 @@ export class Guess {
 
   /**
    * The answer, once enough is seen; undefined before.
-   *
    * @param {number} loss of an exchange
    * @param {string} guessed empty: nothing
    */
