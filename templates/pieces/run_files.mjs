@@ -9,10 +9,7 @@ import { fileOf } from "#assets/live/valid.js";
 // Nobody asks it: the addresses of the files are made with it, and then lose it.
 const LIVE = "https://live.invalid/";
 
-/**
- * All that a run's files say now.
- * @param {string} folder
- */
+/** All that a run's files say now. @param {string} folder */
 export async function readRun(folder) {
   const name = basename(resolve(folder));
   const files = new RunFiles(name, new URL(`${encodeURIComponent(name)}/`, LIVE));

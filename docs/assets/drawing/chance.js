@@ -15,10 +15,7 @@ export function chances(seed, picture) {
   return () => next() / 2 ** 32;
 }
 
-/**
- * Whole numbers from 0 to below 2^32.
- * @param {Uint32Array} state four words, not all 0
- */
+/** Whole numbers from 0 to below 2^32. @param {Uint32Array} state four words, not all 0 */
 export function generator(state) {
   return () => {
     const result = Math.imul(turned(Math.imul(state[1], 5), 7), 9) >>> 0;

@@ -48,10 +48,7 @@ export class Transformer {
     }));
   }
 
-  /**
-   * Read a caption.
-   * @param {number[]} ids of its words and its padding
-   */
+  /** Read a caption. @param {number[]} ids of its words and its padding */
   begin(ids) {
     const { begin_id: begin, padding_id: padding, text_vocabulary_size: words } = this.shape;
     const sequence = new Sequence(this);

@@ -88,10 +88,7 @@ function parse(text) {
   return { step: value.step, time, figures: /** @type {Record<Figure, number>} */ (Object.fromEntries(numbers)) };
 }
 
-/**
- * All whole lines, parsed in parts.
- * @param {Uint8Array<ArrayBuffer>} bytes that end with a line
- */
+/** All whole lines, parsed in parts. @param {Uint8Array<ArrayBuffer>} bytes that end with a line */
 async function parseAll(bytes) {
   const turns = new Turns();
   /** @type {(Line | undefined)[]} */

@@ -81,8 +81,5 @@ function patience(progress) {
   return longestGap(gaps);
 }
 
-/**
- * Seconds between two steps above which a run stalls.
- * @param {number[]} gaps seconds between steps
- */
+/** Seconds between two steps above which a run stalls. @param {number[]} gaps seconds between steps */
 export const longestGap = (gaps) => Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));

@@ -173,10 +173,7 @@ async function fetchBytes(address) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/**
- * A file at once: Python's imports cannot wait for a promise.
- * @param {string} address
- */
+/** A file at once: Python's imports cannot wait for a promise. @param {string} address */
 function fetchNow(address) {
   console.warn(`Fetching ${address} for a module that was left out.`);
   const request = new XMLHttpRequest();

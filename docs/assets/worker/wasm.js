@@ -50,10 +50,7 @@ async function instantiate(source, imports) {
   }
 }
 
-/**
- * The failure of the WebAssembly at the next start.
- * @returns {Promise<never>} Rejects when it fails.
- */
+/** The failure of the WebAssembly at the next start. @returns {Promise<never>} Rejects when it fails. */
 export function failureOfWasm() {
   return new Promise((_, refuse) => { reject = refuse; });
 }

@@ -97,20 +97,14 @@ export function mountCurve(place, ask) {
     /** @type {HTMLButtonElement} */ (find("#curve-peak")).disabled = at === curve.peak;
   }
 
-  /**
-   * The point that a share of the width is in.
-   * @param {number} x
-   */
+  /** The point that a share of the width is in. @param {number} x */
   function pointAt(x) {
     const points = /** @type {Curve} */ (curve).points;
     const after = points.findIndex((point) => point.x > x);
     return (after < 0 ? points.length : after) - 1;
   }
 
-  /**
-   * The first point of the next layer, or of the one before.
-   * @param {number} by
-   */
+  /** The first point of the next layer, or of the one before. @param {number} by */
   function layerFrom(by) {
     const { points } = /** @type {Curve} */ (curve);
     const { layer } = points[at];
@@ -120,10 +114,7 @@ export function mountCurve(place, ask) {
     return by > 0 ? next : firstOf(next);
   }
 
-  /**
-   * The first point of a layer.
-   * @param {number} last
-   */
+  /** The first point of a layer. @param {number} last */
   function firstOf(last) {
     const { points } = /** @type {Curve} */ (curve);
     let first = last;

@@ -116,10 +116,7 @@ function mount(form) {
     });
   }
 
-  /**
-   * Ask for what takes longer than a frame, unless something is edited.
-   * @param {number} asked
-   */
+  /** Ask for what takes longer than a frame, unless something is edited. @param {number} asked */
   function askForAnswer(asked) {
     if (asked !== edits) return;
     ask("answer", state, (answer) => {
@@ -159,16 +156,10 @@ function mount(form) {
     delete form.dataset.searching;
   }
 
-  /**
-   * A state's name: its address, with the config.json that this leaves out.
-   * @param {any} value
-   */
+  /** A state's name: its address, with the config.json that this leaves out. @param {any} value */
   const named = (value) => [value.query, state.config].filter(Boolean).join("\n");
 
-  /**
-   * Go to a state that Python proposes.
-   * @param {string} query
-   */
+  /** Go to a state that Python proposes. @param {string} query */
   function follow(query) {
     const before = state;
     const { config } = state;

@@ -17,10 +17,7 @@ export class Series {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
-  /**
-   * Note an edit.
-   * @param {boolean} beginsDrag Whether others are likely to follow at once.
-   */
+  /** Note an edit. @param {boolean} beginsDrag Whether others are likely to follow at once. */
   edit(beginsDrag) {
     const now = performance.now();
     this.#goesOn = beginsDrag || now - this.#editedAt < PAUSE_MS;

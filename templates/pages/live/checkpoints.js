@@ -85,10 +85,7 @@ export class Checkpoints {
   }
 }
 
-/**
- * A checkpoint's row in words.
- * @param {import("#assets/live/data.js").Checkpoint} checkpoint
- */
+/** A checkpoint's row in words. @param {import("#assets/live/data.js").Checkpoint} checkpoint */
 export function rowOf({ step, loss, time, sha256 }) {
   return { step: count(step), loss: decimal(loss ?? NaN, 3), time: momentInWords(Date.parse(time)), sum: `${sha256.slice(0, 12)}…` };
 }

@@ -179,10 +179,7 @@ export function traffic(scene) {
 /** @param {ReturnType<typeof line>} drawn */
 const inBytes = (drawn) => ({ ...drawn, text: drawn.y.map((value) => bytes(value)), hovertemplate: "%{text}" });
 
-/**
- * Ticks at powers of two, which are round in binary units, from 0 to what is drawn.
- * @param {number} most
- */
+/** Ticks at powers of two, which are round in binary units, from 0 to what is drawn. @param {number} most */
 function byteTicks(most) {
   if (most <= 0) return {};
   const step = 2 ** Math.ceil(Math.log2(most / 4));
