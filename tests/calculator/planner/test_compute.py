@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calculator.errors import InputError
 from calculator.planner.compute import Crowd, daily_failure_rate, failure_odds, run_cost
 
 
@@ -29,3 +30,20 @@ def test_more_gpus_never_take_longer_or_fail_less(
     assert many.days < few.days
     daily = daily_failure_rate(monthly)
     assert failure_odds(daily, one) <= failure_odds(daily, one + more)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"gpus": 0}, "gpus"),
+        ({"utilization": 1.1}, "utilization"),
+        ({"utilization": 0.0}, "utilization"),
+        ({"hours_per_day": 25.0}, "hours_per_day"),
+        ({"watts": -1.0}, "watts"),
+    ],
+)
+def test_a_crowd_that_cannot_be_is_refused(change: dict[str, float], field: str) -> None:
+    fields: dict[str, float] = {"gpus": 1, "peak_flops": 1e12, "utilization": 0.5, **change}
+    with pytest.raises(InputError) as error:
+        Crowd(**fields)  # type: ignore[arg-type]
+    assert error.value.field == field
