@@ -18,7 +18,7 @@ CLOSED: Final = (
         "A volunteer that sends values that are not finite, parts of the wrong shape or absurd "
         "weights is left out of that round, and the others continue.",
         "averaging/test_guard.py",
-        "test_values_that_are_not_finite_are_refused_and_the_others_go_on",
+        "test_bad_values_and_weights_are_refused_or_cut_and_the_others_go_on",
     ),
     Claim(
         "A record is stored and believed only if it is under one of the run's keys and its owner's "
@@ -34,8 +34,8 @@ CLOSED: Final = (
     Claim(
         "A malformed record, which names its owner twice and claims to be valid for thirty years, "
         "stops no one's training.",
-        "records/test_records.py",
-        "test_an_owner_named_twice_for_thirty_years_ends_no_reader",
+        "records/test_validator.py",
+        "test_an_owner_has_one_subkey",
     ),
     Claim(
         "A value without an owner does not keep honest records out of the table.",
@@ -45,12 +45,12 @@ CLOSED: Final = (
     Claim(
         "A peer counts once, no matter how many records it writes with its key.",
         "records/test_records.py",
-        "test_twenty_subkeys_of_one_key_are_one_peer",
+        "test_one_liar_is_one_peer_and_does_not_fill_the_batch",
     ),
     Claim(
         "If the run has an authority, records from keys without access are rejected.",
-        "access/test_network.py",
-        "test_records_of_made_up_keys_are_refused_where_there_is_an_authority",
+        "records/test_validator.py",
+        "test_where_there_is_an_authority_a_record_shows_access",
     ),
     Claim(
         "While others train, a volunteer's sequences are credited only if another peer saw it in "
@@ -158,7 +158,7 @@ BOUNDED: Final = (
         "began. A peer that has just joined does not know when the step began, and believes claims "
         "of up to one batch until the next step.",
         "records/test_records.py",
-        "test_one_liar_does_not_fill_the_batch",
+        "test_one_liar_is_one_peer_and_does_not_fill_the_batch",
     ),
     Claim(
         "A claim to be far ahead is ignored as long as fewer than a quarter of the peers make it. "
@@ -171,7 +171,7 @@ BOUNDED: Final = (
         "length of each tensor, and values at random places. If only one peer can be asked, its "
         "word is taken.",
         "averaging/test_donors.py",
-        "test_a_state_that_two_others_do_not_have_is_refused_for_theirs",
+        "test_a_bad_donor_is_left_for_the_next",
     ),
     Claim(
         "For steps that the monitor missed while it was down, volunteers are credited as they "
