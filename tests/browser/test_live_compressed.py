@@ -48,9 +48,8 @@ def test_what_a_second_member_spoils_is_read_as_the_plain_file(
 ) -> None:
     for name in ("progress.jsonl.gz", "peers.json.gz"):
         with (run.path / name).open("ab") as file:
-            file.write(
-                gzip.compress(b"{}")
-            )  # Node.js, where other spoiled files are read, allows it
+            # Other spoiled files are read in Node.js, which allows this.
+            file.write(gzip.compress(b"{}"))
     visitor = visit(server.address)
     page = visitor.open("live/")
     expect(page.locator("[data-live=samples]")).to_have_text(f"{STEPS * 128:,}")

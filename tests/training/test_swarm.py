@@ -148,7 +148,7 @@ def test_the_late_volunteer_catches_up_and_contributes(swarm: Scenario) -> None:
 
 
 def test_one_command_sends_the_whole_run_back(swarm: Scenario) -> None:
-    """Volunteers take the ordered weights, or the state of those who did."""
+    """Volunteers load the checkpoint that was ordered, or the state of a peer that has."""
     order, back_to = swarm.seen["order"], swarm.seen["checkpoint"]
     words = f"the run continues as step {order['step']} from the weights of {back_to}"
     assert words in swarm.seen["answer"]

@@ -99,7 +99,7 @@ class Run:
             self.make_round()
 
     def left_out(self, *identities: str) -> int:
-        """Updates of some peers that its rounds left out."""
+        """Updates of some peers, omitted from its rounds."""
         return sum(one in closed.left_out for closed in self.closed for one in identities)
 
     def loss(self, after: int = ROUNDS) -> float:
