@@ -24,7 +24,6 @@ PLACES: Final = (
     *("peak", "plan", "parts", "layer", "curve", "phases"),
     *("changes", "savings", "overhead"),
 )
-
 Figures = dict[str, str]
 
 
