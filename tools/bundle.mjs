@@ -17,16 +17,20 @@ const entry = (path) => ({ in: path, out: (path.split("/").at(-2) ?? "").replace
 /** @param {string} name */
 const own = (name) => ({ in: `${shared}/${name}.js`, out: name });
 
-// What the tab's page shares with others is small, and in chunks it would be two requests more of
-// each of those.
-const [tab, others] = [true, false].map((is) => ofPages("script.js").filter((path) => path.includes("/train_in_this_tab/") === is).map(entry));
+// What these share with others is small, and in chunks it would be a request more, or two, of each.
+const TAB = "train-in-this-tab";
+const SMALL = ["how-it-works", "models-on-gpus", "numbers"];
+const scripts = ofPages("script.js").map(entry);
+const tab = scripts.filter(({ out }) => out === TAB);
+const small = scripts.filter(({ out }) => SMALL.includes(out)).map((script) => [script]);
+const others = scripts.filter(({ out }) => out !== TAB && !SMALL.includes(out));
 
 const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? "") };
 
 /** @type {import("esbuild").BuildOptions} */
 const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", charset: "utf8", logLevel: "warning" };
 
-for (const entryPoints of [[own("tab-painter"), own("tab-volunteer"), ...tab], [own("run-volunteer")], [own("drawing-worker"), ...others]]) {
+for (const entryPoints of [[own("tab-painter"), own("tab-volunteer"), ...tab], ...small, [own("run-volunteer")], [own("drawing-worker"), ...others]]) {
   await build({
     ...common,
     entryPoints,

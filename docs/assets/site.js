@@ -1,9 +1,10 @@
 // @ts-check
 /*
- * On every page: loads the scripts that the page's elements name, and does what the theme's own
- * scripts leave undone for screen readers.
+ * On every page: loads the scripts that the page's elements name, lets its buttons copy, and does what
+ * the theme's own scripts leave undone for screen readers.
  */
 
+import "./copying.js";
 import { keepThisPage, startOffline } from "./offline.js";
 
 /** @type {Set<string | undefined>} */

@@ -2,6 +2,7 @@
 /* The form's controls: what an edit means, and what Python's answer puts into them. */
 
 import { grouped } from "../digits.js";
+import { find, findAll } from "../elements.js";
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
@@ -15,7 +16,13 @@ const fieldOf = (control) => control.dataset.for ?? control.name;
  * @type {(form: HTMLFormElement, field: string) => Control[]}
  */
 const controlsOf = (form, field) =>
-  [.../** @type {NodeListOf<Control>} */ (form.querySelectorAll(`[name="${CSS.escape(field)}"], [data-for="${CSS.escape(field)}"]`))];
+  findAll(form, `[name="${CSS.escape(field)}"], [data-for="${CSS.escape(field)}"]`);
+
+/**
+ * What holds an option's controls and its words; null where the form has no such option.
+ * @type {(form: HTMLFormElement, field: string) => HTMLElement | null}
+ */
+export const frameOf = (form, field) => form.querySelector(`[data-field="${CSS.escape(field)}"]`);
 
 /**
  * What an edit changes in the state.
@@ -70,19 +77,13 @@ function editedGpu(form, value) {
 }
 
 /** @type {(form: HTMLFormElement, shown: boolean) => void} */
-function showMemoryField(form, shown) {
-  const field = form.querySelector('[data-field="gpu_memory"]');
-  if (field instanceof HTMLElement) field.hidden = !shown;
-}
+const showMemoryField = (form, shown) => void frameOf(form, "gpu_memory")?.toggleAttribute("hidden", !shown);
 
 /**
  * The options that presets set: what was chosen for them goes when another preset is chosen.
  * @type {(form: HTMLFormElement) => string[]}
  */
-const setBy = (form) => /** @type {HTMLElement} */ (form.querySelector("[data-sets]")).dataset.sets?.split(" ") ?? [];
-
-/** Whether the form has an option of that name. @type {(form: HTMLFormElement, field: string) => boolean} */
-export const hasField = (form, field) => form.querySelector(`[data-field="${CSS.escape(field)}"]`) !== null;
+const setBy = (form) => find(form, "[data-sets]").dataset.sets?.split(" ") ?? [];
 
 /** The options whose default is the model's own value. @type {(form: HTMLFormElement) => string[]} */
 export const modelsOwn = (form) => fieldsIn(form, "[data-models-own]");
@@ -92,9 +93,7 @@ export const modelsOwn = (form) => fieldsIn(form, "[data-models-own]");
  * @type {(form: HTMLFormElement, selector: string) => string[]}
  */
 export const fieldsIn = (form, selector) =>
-  [.../** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll(`:is(${selector}, ${selector} *)[data-field]`))].map(
-    (element) => element.dataset.field ?? "",
-  );
+  findAll(form, `:is(${selector}, ${selector} *)[data-field]`).map((element) => element.dataset.field ?? "");
 
 /** The model, the kind of training and the card that are chosen, in words. @type {(form: HTMLFormElement) => string} */
 export function subjectOf(form) {
@@ -134,8 +133,7 @@ export function fillForm(form, value) {
     ...(memory && { gpu_memory: memory }),
   };
   for (const [field, setting] of Object.entries(settled)) {
-    const frame = form.querySelector(`[data-field="${CSS.escape(field)}"]`);
-    if (frame instanceof HTMLElement) frame.hidden = setting === null;
+    frameOf(form, field)?.toggleAttribute("hidden", setting === null);
     fillFor(form, field, setting);
   }
   showMemoryField(form, Boolean(memory));
@@ -180,7 +178,7 @@ function fillControl(control, setting) {
 export function showRefusals(form, refused) {
   for (const control of form.querySelectorAll("select, [type='checkbox']")) {
     const { name } = /** @type {HTMLInputElement | HTMLSelectElement} */ (control);
-    const reason = form.querySelector(`[data-field="${CSS.escape(name)}"] [data-reason]`);
+    const reason = frameOf(form, name)?.querySelector("[data-reason]");
     if (!reason) continue;
     const rules = refused[name] ?? {};
     if (control instanceof HTMLSelectElement) {
@@ -197,7 +195,7 @@ export function showRefusals(form, refused) {
  * @param {Record<string, string>} changed Words by option, without those at their defaults.
  */
 export function showChosen(form, changed) {
-  for (const place of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-chosen]"))) {
+  for (const place of findAll(form, "[data-chosen]")) {
     const fields = (place.dataset.chosen ?? "").split(" ");
     place.textContent = fields.map((field) => changed[field]).filter(Boolean).join("; ");
   }
@@ -205,8 +203,8 @@ export function showChosen(form, changed) {
 
 /** @param {HTMLFormElement} form */
 export function clearErrors(form) {
-  for (const place of form.querySelectorAll(".field__error")) {
-    if (place instanceof HTMLElement) place.hidden = true;
+  for (const place of findAll(form, ".field__error")) {
+    place.hidden = true;
     place.textContent = "";
   }
   for (const control of form.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
@@ -223,9 +221,8 @@ export function showError(form, { field, message, value, rule }) {
   const escaped = CSS.escape(name);
   const label = form.querySelector(`label[for="${escaped}"], #${escaped}-label`)?.textContent ?? "";
   const sentence = label && rule ? `${label} ${value}: ${rule}.` : `${message}.`;
-  const place = form.querySelector(`#${CSS.escape(name)}-error`);
-  const frame = form.querySelector(`[data-field="${CSS.escape(name)}"]`);
-  if (!(place instanceof HTMLElement) || (frame instanceof HTMLElement && frame.hidden)) return sentence;
+  const place = /** @type {HTMLElement | null} */ (form.querySelector(`#${escaped}-error`));
+  if (!place || frameOf(form, name)?.hidden) return sentence;
   place.textContent = sentence;
   place.hidden = false;
   for (let folded = place.closest("details"); folded; folded = folded.parentElement?.closest("details") ?? null) {
@@ -260,10 +257,9 @@ export function showLargest(form, largest) {
  * @type {(form: HTMLFormElement, longest: number) => void}
  */
 export function showLongest(form, longest) {
-  const field = /** @type {HTMLElement} */ (form.querySelector("[data-field='sequence_length']"));
-  mark(/** @type {HTMLInputElement} */ (field.querySelector("[data-stops]")), "longest", longest);
-  const words = `The model's longest: ${grouped(longest)}.`;
-  /** @type {HTMLElement} */ (field.querySelector("[data-reason]")).textContent = words;
+  const field = find(form, "[data-field='sequence_length']");
+  mark(/** @type {HTMLInputElement} */ (find(field, "[data-stops]")), "longest", longest);
+  find(field, "[data-reason]").textContent = `The model's longest: ${grouped(longest)}.`;
 }
 
 /**

@@ -63,10 +63,7 @@ export class Transformer {
     return this.#row(this.image, code);
   }
 
-  /**
-   * @param {Numbers} table
-   * @param {number} index
-   */
+  /** @type {(table: Numbers, index: number) => Numbers} */
   #row(table, index) {
     const { hidden_size: width } = this.shape;
     return table.subarray(index * width, (index + 1) * width);

@@ -50,16 +50,5 @@ async function unpack(bytes) {
     }
     parts.push(/** @type {Uint8Array<ArrayBuffer>} */ (part.value));
   }
-  return joined(parts, size);
-}
-
-/** @type {(parts: Uint8Array<ArrayBuffer>[], size: number) => Uint8Array<ArrayBuffer>} */
-function joined(parts, size) {
-  const whole = new Uint8Array(size);
-  let end = 0;
-  for (const part of parts) {
-    whole.set(part, end);
-    end += part.length;
-  }
-  return whole;
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }

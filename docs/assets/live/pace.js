@@ -1,7 +1,7 @@
 // @ts-check
 /* The pause between two looks at a run's files: two looks a step, fewer while nothing happens. */
 
-import { describe, median } from "./status.js";
+import { describe, gapsOf, median } from "./status.js";
 
 const RETRY_SECONDS = { first: 5, longest: 120 };
 const POLL_SECONDS = { shortest: 1, longest: 60, unknown: 5 };
@@ -16,7 +16,7 @@ export function pauseSeconds(data, now, failures) {
   const { first, longest } = RETRY_SECONDS;
   if (failures) return Math.min(longest, first * 2 ** (failures - 1));
   const state = describe(data, now);
-  const step = median(data.progress.time.slice(-20).map((time, index, all) => (time - all[index - 1]) / 1000).slice(1));
+  const step = median(gapsOf(data.progress.time.slice(-20)));
   const pace = Number.isNaN(step) ? POLL_SECONDS.unknown : step / 2;
   const wait = state.kind === "silent" ? Math.max(pace, state.age / 20) : pace;
   return Math.min(POLL_SECONDS.longest, Math.max(POLL_SECONDS.shortest, wait));

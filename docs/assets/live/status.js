@@ -76,10 +76,11 @@ function whoIsThere(peers, newest, now) {
  * @type {(progress: import("./progress.js").Progress) => number}
  */
 function patience(progress) {
-  const times = progress.time.slice(-20);
-  const gaps = times.slice(1).map((time, index) => (time - times[index]) / 1000);
-  return longestGap(gaps);
+  return longestGap(gapsOf(progress.time.slice(-20)));
 }
+
+/** Seconds between each time and the next. @type {(times: number[]) => number[]} */
+export const gapsOf = (times) => times.slice(1).map((time, index) => (time - times[index]) / 1000);
 
 /** Seconds between two steps above which a run stalls. @param {number[]} gaps seconds between steps */
 export const longestGap = (gaps) => Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));

@@ -4,6 +4,8 @@
  * search takes longer than the figures, so Python gives what it has, and is asked for more.
  */
 
+import { copyOf } from "#assets/elements.js";
+
 /** @typedef {{words: string, need: string, details: string, query: string | null}} Way */
 /** @typedef {{title: string, note: string, done: boolean, ways: Way[]}} Advice */
 
@@ -110,12 +112,8 @@ function showNote(words) {
 
 /** @type {(way: Way, folded: boolean) => HTMLElement} */
 function rowOf(way, folded) {
-  const template = /** @type {HTMLTemplateElement} */ (find(way.query === null ? "#way-words" : "#way-button"));
-  const row = /** @type {HTMLElement} */ (/** @type {Element} */ (template.content.firstElementChild).cloneNode(true));
+  const row = copyOf(find(way.query === null ? "#way-words" : "#way-button"), way);
   row.classList.toggle("ways__more", folded);
   if (way.query !== null) /** @type {HTMLElement} */ (row.firstElementChild).dataset.query = way.query;
-  for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-part]"))) {
-    part.textContent = way[/** @type {"words" | "need" | "details"} */ (part.dataset.part)];
-  }
   return row;
 }

@@ -4,6 +4,8 @@
  * figure it shows (`data-text`) or which sizes CSS draws it by (`data-lengths`).
  */
 
+import { copyOf, findAll, make } from "#assets/elements.js";
+
 const NO_FIGURE = "–";
 const NO_VERDICT = "No figures for these choices yet.";
 const COMPUTING = "Computing \u2026";
@@ -29,19 +31,19 @@ const lookUp = (value, path) => path.split(".").reduce((found, name) => found?.[
  */
 export function showFigures(value) {
   const isWhole = Boolean(value.monitor);
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-text]"))) {
+  for (const element of findAll(document, "[data-text]")) {
     const text = value.figures[element.dataset.text ?? ""] ?? (isWhole ? "" : undefined);
     element.toggleAttribute("data-late", text === undefined);
     if (text !== undefined && element.textContent !== text) element.textContent = text;
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-lengths]"))) {
+  for (const element of findAll(document, "[data-lengths]")) {
     for (const pair of (element.dataset.lengths ?? "").split(" ")) {
       const [name, path] = pair.split(":");
       const length = lookUp(value, path);
       if (length !== undefined) element.style.setProperty(`--${name}`, String(length));
     }
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-phase]"))) {
+  for (const element of findAll(document, "[data-phase]")) {
     element.toggleAttribute("data-peak", element.dataset.phase === value.report.gpu.phase);
   }
   showSavings(value.savings, value.figures);
@@ -65,9 +67,7 @@ export function showAnswer(value) {
 
 /** @param {string} state A verdict's, in which its marks are drawn. */
 function showFit(state) {
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
-    element.dataset.fit = state;
-  }
+  for (const element of findAll(document, "[data-fit]:not(.files__run)")) element.dataset.fit = state;
 }
 
 /**
@@ -115,7 +115,7 @@ export function showNone() {
   for (const [path, text] of Object.entries(NONE)) {
     for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-lengths]"))) {
+  for (const element of findAll(document, "[data-lengths]")) {
     for (const pair of (element.dataset.lengths ?? "").split(" ")) element.style.setProperty(`--${pair.split(":")[0]}`, "0");
   }
   showSavings([], {});
@@ -136,10 +136,7 @@ export function showRefused(reason, way) {
   const none = "none" in find("#calculator-answer").dataset;
   place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;
   if (way) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "button button--small";
-    button.textContent = way.words;
+    const button = make("button", { type: "button", class: "button button--small" }, way.words);
     button.addEventListener("click", way.take);
     place.append(" ", button);
   }
@@ -154,17 +151,11 @@ export function showBusy(busy) {
 
 /** @type {(savings: any[], figures: Record<string, string>) => void} */
 function showSavings(savings, figures) {
-  const template = /** @type {HTMLTemplateElement} */ (find("#saving-row"));
-  const rows = savings.map((/** @type {any} */ saving, /** @type {number} */ index) => {
-    const row = /** @type {HTMLElement} */ (
-      /** @type {Element} */ (template.content.firstElementChild).cloneNode(true)
-    );
+  const rows = savings.map((saving, index) => {
+    const [gpu, ram] = ["gpu", "ram"].map((name) => figures[`savings.${index}.${name}`]);
+    const row = copyOf(find("#saving-row"), { label: saving.label, gpu, ram });
     row.style.setProperty("--bytes", saving.gpu);
     row.toggleAttribute("data-costs", saving.gpu < 0);
-    for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-part]"))) {
-      const name = part.dataset.part ?? "";
-      part.textContent = name === "label" ? saving.label : figures[`savings.${index}.${name}`];
-    }
     return row;
   });
   find("#calculator-savings").replaceChildren(...rows);
@@ -173,11 +164,6 @@ function showSavings(savings, figures) {
 
 /** @param {string[]} notes */
 function showNotes(notes) {
-  const items = notes.map((note) => {
-    const item = document.createElement("li");
-    item.textContent = note;
-    return item;
-  });
-  find("#calculator-notes").replaceChildren(...items);
-  find("#calculator-notes-block").hidden = items.length === 0;
+  find("#calculator-notes").replaceChildren(...notes.map((note) => make("li", {}, note)));
+  find("#calculator-notes-block").hidden = notes.length === 0;
 }

@@ -6,12 +6,13 @@
  * once it is entered; what is merely typed does not.
  */
 
+import { find, findAll } from "#assets/elements.js";
+
 /** @param {HTMLInputElement} input */
 export function mountChooser(input) {
   const frame = /** @type {HTMLElement} */ (input.closest(".chooser"));
-  const list = /** @type {HTMLElement} */ (frame.querySelector("[role='listbox']"));
-  const none = /** @type {HTMLElement} */ (frame.querySelector(".chooser__none"));
-  const options = [.../** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll("[role='option']"))];
+  const [list, none] = [find(frame, "[role='listbox']"), find(frame, ".chooser__none")];
+  const options = findAll(list, "[role='option']");
   const words = options.map((option) => `${groupOf(option)} ${option.textContent} ${option.dataset.value}`.toLowerCase());
   let before = input.value;
   let committing = false;
@@ -26,9 +27,6 @@ export function mountChooser(input) {
     const parts = typed.toLowerCase().split(/\s+/).filter(Boolean);
     for (const [index, option] of options.entries()) {
       option.hidden = !parts.every((part) => words[index].includes(part));
-    }
-    for (const group of /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll("[role='group']"))) {
-      group.hidden = !group.querySelector("[role='option']:not([hidden])");
     }
     const isEmpty = shown().length === 0;
     list.hidden = isEmpty;

@@ -5,71 +5,46 @@
  */
 
 import { endOf, outline } from "#assets/calculator/outline.js";
+import { find, findAll, make } from "#assets/elements.js";
+import { Folded } from "./folded.js";
 
 /** @typedef {import("#assets/calculator/outline.js").Place & {total: string, parts: string[], time: string, name: number, layer: string, largest: [number, number, string][]}} Point */
 /** @typedef {{start: number, end: number, name: string, label: string}} Phase */
 /** @typedef {{note: string, phases: Phase[], times: {x: number, text: string}[], lines: {y: number, text: string}[], limit: {y: number, text: string} | null, peak: number, points: Point[], names: string[], kinds: string[], summary: string[]}} Curve */
 
-// An edit is followed by the curve when no other one came for so long: the figures come first.
-const QUIET_MS = 250;
-
-/**
- * @param {HTMLDetailsElement} place
- * @param {(show: (answer: import("#assets/python.js").Answer) => void) => void} ask Asks Python for the curve of the present state.
- */
+/** @type {(place: HTMLDetailsElement, ask: import("./folded.js").Ask) => Folded} */
 export function mountCurve(place, ask) {
-  const slider = /** @type {HTMLElement} */ (place.querySelector("[role='slider']"));
+  const slider = find(place, "[role='slider']");
   /** @type {Curve | undefined} */
   let curve;
   let at = 0;
-  // States by their names; the default's is empty.
-  /** @type {string | undefined} */
-  let shown;
-  /** @type {string | undefined} */
-  let wanted;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let quiet;
 
-  /** @param {string} selector */
-  const find = (selector) => /** @type {HTMLElement} */ (place.querySelector(selector));
-
-  function request() {
-    if (!place.open || wanted === undefined || shown === wanted) return;
-    const asked = wanted;
-    ask((answer) => {
-      if (answer.kind === "error") return say(answer.error.message);
-      const stays = curve && at !== curve.peak ? curve.points[at].x : undefined;
-      curve = /** @type {Curve} */ (answer.value);
-      shown = asked;
-      draw(curve);
-      go(stays === undefined ? curve.peak : pointAt(stays));
-      place.removeAttribute("aria-busy");
-    });
-  }
-
-  /** @param {string} message */
-  function say(message) {
-    find(".curve__note").textContent = message;
+  /** @param {import("#assets/python.js").Answer} answer */
+  function show(answer) {
+    find(place, ".curve__note").textContent = answer.kind === "error" ? answer.error.message : answer.value.note;
+    if (answer.kind === "error") return false;
+    const stays = curve && at !== curve.peak ? curve.points[at].x : undefined;
+    curve = /** @type {Curve} */ (answer.value);
+    draw(curve);
+    go(stays === undefined ? curve.peak : pointAt(stays));
+    return true;
   }
 
   /** @param {Curve} drawn */
   function draw(drawn) {
-    for (const [part, path] of /** @type {NodeListOf<SVGPathElement>} */ (place.querySelectorAll("svg path")).entries()) {
-      path.setAttribute("d", outline(drawn.points, part));
-    }
+    for (const [part, path] of findAll(place, "svg path").entries()) path.setAttribute("d", outline(drawn.points, part));
     fill(".curve__lines", drawn.lines, (line) => labelled(line.text, { "--y": line.y }));
     fill(".curve__limit", drawn.limit ? [drawn.limit] : [], (line) => labelled(line.text, { "--y": line.y }));
     fill(".curve__phases", drawn.phases, (phase) => labelled(phase.label, { "--start": phase.start, "--end": phase.end }));
     fill(".curve__times", drawn.times, (time) => labelled(time.text, { "--start": time.x }));
-    fill(".curve__summary", drawn.summary, (words) => labelled(words, {}, "li"));
-    say(drawn.note);
+    fill(".curve__summary", drawn.summary, (words) => make("li", {}, words));
     slider.setAttribute("aria-valuemax", String(drawn.points.length - 1));
-    find(".curve__body").hidden = false;
+    find(place, ".curve__body").hidden = false;
   }
 
   /** @type {<T>(selector: string, items: T[], element: (item: T) => HTMLElement) => void} */
   function fill(selector, items, element) {
-    find(selector).replaceChildren(...items.map(element));
+    find(place, selector).replaceChildren(...items.map(element));
   }
 
   /** @param {number} next */
@@ -82,19 +57,14 @@ export function mountCurve(place, ask) {
     slider.style.setProperty("--y", String(point.tops[point.tops.length - 1]));
     slider.setAttribute("aria-valuenow", String(at));
     slider.setAttribute("aria-valuetext", `${point.total}. ${words}`);
-    find("[data-curve='total']").textContent = point.total;
-    find("[data-curve='name']").textContent = words;
-    for (const [part, element] of [...place.querySelectorAll("[data-curve='part']")].entries()) {
-      element.textContent = point.parts[part];
-    }
+    find(place, "[data-curve='total']").textContent = point.total;
+    find(place, "[data-curve='name']").textContent = words;
+    for (const [part, element] of findAll(place, "[data-curve='part']").entries()) element.textContent = point.parts[part];
     const { kinds } = curve;
-    fill(".curve__largest", point.largest, ([kind, count, bytes]) => {
-      const row = labelled(count > 1 ? `${count} \u00d7 ${kinds[kind]}` : kinds[kind], {}, "li");
-      row.prepend(labelled(bytes, {}, "strong"), " ");
-      return row;
-    });
-    find(".curve__none").hidden = point.largest.length > 0;
-    /** @type {HTMLButtonElement} */ (find("#curve-peak")).disabled = at === curve.peak;
+    fill(".curve__largest", point.largest, ([kind, count, bytes]) =>
+      make("li", {}, make("strong", {}, bytes), count > 1 ? ` ${count} \u00d7 ${kinds[kind]}` : ` ${kinds[kind]}`));
+    find(place, ".curve__none").hidden = point.largest.length > 0;
+    /** @type {HTMLButtonElement} */ (find(place, "#curve-peak")).disabled = at === curve.peak;
   }
 
   /** The point that a share of the width is in. @param {number} x */
@@ -147,33 +117,17 @@ export function mountCurve(place, ask) {
     event.preventDefault();
     go(moved());
   });
-  find("#curve-peak").addEventListener("click", () => {
+  find(place, "#curve-peak").addEventListener("click", () => {
     if (!curve) return;
     slider.focus();
     go(curve.peak);
   });
-  place.addEventListener("toggle", request);
-
-  function showStale() {
-    clearTimeout(quiet);
-    wanted = undefined;
-    place.setAttribute("aria-busy", "true");
-  }
-
-  /** Draw the curve of a state, once nothing is edited any more. @type {(state: string) => void} */
-  function follow(state) {
-    clearTimeout(quiet);
-    wanted = state;
-    if (shown === state) place.removeAttribute("aria-busy");
-    else quiet = setTimeout(request, QUIET_MS);
-  }
-  return { showStale, follow };
+  return new Folded(place, (given) => ask("curve", {}, given), show);
 }
 
-/** @type {(text: string, lengths: Record<string, number>, tag?: string) => HTMLElement} */
-function labelled(text, lengths, tag = "span") {
-  const element = document.createElement(tag);
-  element.textContent = text;
+/** @type {(text: string, lengths: Record<string, number>) => HTMLElement} */
+function labelled(text, lengths) {
+  const element = make("span", {}, text);
   for (const [name, length] of Object.entries(lengths)) element.style.setProperty(name, String(length));
   return element;
 }

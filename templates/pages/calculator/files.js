@@ -5,6 +5,7 @@
  */
 
 import { grouped } from "#assets/digits.js";
+import { copyOf, find, findAll, make } from "#assets/elements.js";
 
 /** @typedef {{name: string, text: string}} Brought */
 /** @typedef {{title: string, state: string, verdict: string, time: string, plan: string[], assumed: string, notes: string[], remedy: string, patch: string, query: string, done: boolean}} Run */
@@ -16,11 +17,9 @@ import { grouped } from "#assets/digits.js";
  * @param {(file: File) => void} readConfig Takes a model's config.json.
  */
 export function mountFiles(place, ask, follow, readConfig) {
-  /** @param {string} selector */
-  const find = (selector) => /** @type {HTMLElement} */ (place.querySelector(selector));
-  const chosen = /** @type {HTMLInputElement} */ (find("#files"));
+  const chosen = /** @type {HTMLInputElement} */ (find(place, "#files"));
   const longest = Number(chosen.dataset.longest);
-  const [status, error, answer] = ["#files-status", "#files-error", ".files__runs"].map(find);
+  const [status, error, answer] = ["#files-status", "#files-error", ".files__runs"].map((selector) => find(place, selector));
   /** @type {Brought[]} */
   let files = [];
   let beside = "";
@@ -77,22 +76,16 @@ export function mountFiles(place, ask, follow, readConfig) {
 
   /** @param {Run} run */
   function runOf(run) {
-    const template = /** @type {HTMLTemplateElement} */ (find("#files-run"));
-    const row = /** @type {HTMLElement} */ (/** @type {Element} */ (template.content.firstElementChild).cloneNode(true));
-    for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-part]"))) {
+    const row = copyOf(find(place, "#files-run"), run);
+    for (const part of findAll(row, "[data-part]")) {
       const value = run[/** @type {keyof Run} */ (part.dataset.part)];
-      if (Array.isArray(value)) part.replaceChildren(...value.map(itemOf));
-      else part.textContent = String(value);
+      if (Array.isArray(value)) part.replaceChildren(...value.map((words) => make("li", {}, words)));
       /** @type {HTMLElement} */ (part.closest("[data-optional]") ?? part).hidden = !part.textContent;
     }
     row.dataset.fit = run.state;
-    const button = /** @type {HTMLButtonElement} */ (row.querySelector(".files__open"));
+    const button = find(row, ".files__open");
     button.hidden = !run.query;
     button.addEventListener("click", () => follow(run.query));
-    const copy = /** @type {HTMLElement} */ (row.querySelector("[data-copies]"));
-    const patch = /** @type {HTMLElement} */ (row.querySelector("[data-part='patch']"));
-    patch.id = `files-patch-${lastPatch++}`;
-    copy.dataset.copies = patch.id;
     return row;
   }
 
@@ -123,13 +116,4 @@ export function mountFiles(place, ask, follow, readConfig) {
       if (files.length) request();
     },
   };
-}
-
-let lastPatch = 0;
-
-/** @param {string} words */
-function itemOf(words) {
-  const item = document.createElement("li");
-  item.textContent = words;
-  return item;
 }

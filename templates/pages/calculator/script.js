@@ -9,16 +9,16 @@ import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from 
 import { showAnswer, showBusy, showComputing, showFigures, showNone, showRefused, showStopped, showVerdict } from "./answer.js";
 import { isListed, mountChooser, shapeOf } from "./chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "./config.js";
-import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "#assets/calculator/form.js";
+import { cardIn, clearErrors, edited, fieldsIn, fillForm, fillFromAddress, frameOf, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "#assets/calculator/form.js";
 import { mountCurve } from "./curve.js";
 import { mountFiles } from "./files.js";
-import "./copy.js";
 import { mountFrontier } from "./frontier.js";
 import { mountHub, proposeHub } from "./hub.js";
 import { mountMessage } from "./message.js";
 import { mountProgram } from "./program.js";
 import { Series } from "./series.js";
 import { grouped } from "#assets/digits.js";
+import { find, findAll, mountEach } from "#assets/elements.js";
 import { ask, drop, isReady } from "#assets/python.js";
 import { showPythonStatus } from "#assets/python-status.js";
 
@@ -30,12 +30,11 @@ const AT_ONCE_MS = 100;
 
 /** @param {HTMLFormElement} form */
 function mount(form) {
-  const status = /** @type {HTMLElement} */ (form.querySelector("#calculator-status"));
   // What an address holds besides our options, such as a tracker's mark, is not ours.
   /** @type {State} */
   let state = Object.fromEntries(
     [...new URLSearchParams(location.search)].filter(
-      ([field]) => field === "pin" || (field !== "config" && hasField(form, field)),
+      ([field]) => field === "pin" || (field !== "config" && frameOf(form, field)),
     ),
   );
   // The page was built with the figures of the state that it opens with.
@@ -46,48 +45,28 @@ function mount(form) {
   else if (!givesConfig) state = { model: form.dataset.unnamed ?? "", ...state };
   // The fragment that holds the state's config.json, as it was packed last.
   let packed = { text: "", fragment: "" };
-  const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));
+  const unshared = find(form, "#config-unshared");
   let edits = 0;
   const series = new Series();
   // A choice that a newly chosen model cannot have goes back to its default instead of failing.
   let modelChanged = false;
   // The state shown, as the address of another one holds it.
   let pin = "";
-  const advice = mountAdvice(/** @type {HTMLElement} */ (document.querySelector("#calculator-advice")), follow);
-  const curve = mountCurve(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-curve")), (show) => {
-    const asked = edits;
-    ask("curve", state, (answer) => {
-      if (form.isConnected && asked === edits) show(answer);
-    });
-  });
-  const frontier = mountFrontier(
-    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-frontier")),
-    (show) => {
-      const asked = edits;
-      ask("frontier", state, (answer) => {
-        if (form.isConnected && asked === edits) show(answer);
-      });
-    },
-    (query) => void follow(query),
-  );
-  const program = mountProgram(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-program")), (written, show) => {
-    const asked = edits;
-    ask("code", { ...state, form: written }, (answer) => {
-      if (form.isConnected && asked === edits) show(answer);
-    });
-  });
-  const pasted = mountMessage(
-    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-message")),
-    (text, show) => {
-      const asked = edits;
-      ask("explain", { ...state, message: text }, (answer) => {
-        if (form.isConnected && asked === edits) show(answer);
-      });
-    },
-    (query) => void follow(query),
-  );
+  const folded = (/** @type {string} */ name) => /** @type {HTMLDetailsElement} */ (find(document, `#calculator-${name}`));
+  const advice = mountAdvice(find(document, "#calculator-advice"), follow);
+  const program = mountProgram(folded("program"), askNow);
+  const drawn = [mountCurve(folded("curve"), askNow), mountFrontier(folded("frontier"), askNow, follow), program];
+  const pasted = mountMessage(folded("message"), askNow, follow);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let late;
+
+  /** @type {import("./folded.js").Ask} */
+  function askNow(method, more, show) {
+    const asked = edits;
+    ask(method, { ...state, ...more }, (answer) => {
+      if (form.isConnected && asked === edits) show(answer);
+    });
+  }
 
   function request() {
     if (!form.isConnected) return; // the visitor has gone on to another page
@@ -95,9 +74,7 @@ function mount(form) {
     showBusy(true);
     showSearching();
     form.dataset.searching = "";
-    curve.showStale();
-    frontier.showStale();
-    program.showStale();
+    for (const one of drawn) one.showStale();
     // The figures come first.
     for (const method of ["answer", "advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
@@ -119,18 +96,16 @@ function mount(form) {
   /** Ask for what takes longer than a frame, unless something is edited. @param {number} asked */
   function askForAnswer(asked) {
     if (asked !== edits) return;
-    ask("answer", state, (answer) => {
-      if (!form.isConnected || asked !== edits) return;
+    askNow("answer", {}, (answer) => {
       showBusy(false);
       if (answer.kind === "error") return refuse(answer.error, true);
+      const name = named(answer.value);
       showAnswer(answer.value);
       settle(answer.value);
       showRefusals(form, answer.value.refused);
-      if (hasAdvice(named(answer.value))) delete form.dataset.searching;
-      else series.after("advice", () => askForAdvice(asked, named(answer.value)));
-      curve.follow(named(answer.value));
-      frontier.follow(named(answer.value));
-      program.follow(named(answer.value));
+      if (hasAdvice(name)) delete form.dataset.searching;
+      else series.after("advice", () => askForAdvice(asked, name));
+      for (const one of drawn) one.follow(name);
       pasted.request();
       files.request(JSON.stringify(subject()));
     });
@@ -142,8 +117,8 @@ function mount(form) {
    */
   function askForAdvice(asked, name) {
     if (asked !== edits) return;
-    ask("advise", state, (answer) => {
-      if (!form.isConnected || asked !== edits || answer.kind === "error") return;
+    askNow("advise", {}, (answer) => {
+      if (answer.kind === "error") return;
       showAdvice(answer.value, name);
       if (answer.value.done) markLargest(answer.value.largest);
       if (!answer.value.done) askForAdvice(asked, name);
@@ -231,7 +206,7 @@ function mount(form) {
 
   /** Read the config.json that the address holds, then ask. */
   async function restore() {
-    const text = /** @type {HTMLTextAreaElement} */ (form.querySelector("#config"));
+    const text = /** @type {HTMLTextAreaElement} */ (find(form, "#config"));
     const longest = Number(text.dataset.longest);
     try {
       text.value = await unpack(location.hash, longest);
@@ -281,7 +256,7 @@ function mount(form) {
       state = change();
       request();
       showPinned("pin" in state);
-      /** @type {HTMLElement} */ (document.querySelector("pin" in state ? "#compare-unpin" : "#compare-pin")).focus();
+      find(document, "pin" in state ? "#compare-unpin" : "#compare-pin").focus();
     });
   }
 
@@ -325,16 +300,9 @@ function mount(form) {
   };
   const readConfig = mountConfig(form, refuseConfig);
   mountHub(form, refuseConfig);
-  const files = mountFiles(
-    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-files")),
-    (brought, show) => {
-      ask("check", { ...subject(), files: brought }, (answer) => {
-        if (form.isConnected) show(answer);
-      });
-    },
-    (query) => void follow(query),
-    (file) => void readConfig(file),
-  );
+  /** @type {Parameters<typeof mountFiles>[1]} */
+  const check = (brought, show) => ask("check", { ...subject(), files: brought }, (answer) => form.isConnected && show(answer));
+  const files = mountFiles(folded("files"), check, follow, readConfig);
 
   /** The model, the card, and the data set of the state. */
   function subject() {
@@ -342,7 +310,7 @@ function mount(form) {
     return Object.fromEntries(fields.filter((field) => field in state).map((field) => [field, state[field]]));
   }
 
-  showPythonStatus(form, status, READY, (isBroken) => {
+  showPythonStatus(form, find(form, "#calculator-status"), READY, (isBroken) => {
     for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;
     if (isBroken) showStopped();
   });
@@ -355,8 +323,7 @@ function mount(form) {
     showNoAdvice();
     program.forget();
   } else {
-    const place = /** @type {HTMLElement} */ (document.querySelector("#calculator-advice"));
-    markLargest(JSON.parse(place.dataset.largest ?? "{}"));
+    markLargest(JSON.parse(find(document, "#calculator-advice").dataset.largest ?? "{}"));
   }
   delete document.documentElement.dataset.asked; // set before the first paint, see first.html
   if (givesConfig) void restore();
@@ -368,9 +335,8 @@ const read = (query) => Object.fromEntries(new URLSearchParams(query));
 
 /** @param {boolean} isPinned */
 function showPinned(isPinned) {
-  for (const [id, shown] of Object.entries({ "#compare-pin": !isPinned, "#compare-unpin": isPinned })) {
-    /** @type {HTMLElement} */ (document.querySelector(id)).hidden = !shown;
-  }
+  find(document, "#compare-pin").hidden = isPinned;
+  find(document, "#compare-unpin").hidden = !isPinned;
 }
 
 /**
@@ -397,19 +363,9 @@ function verdictFrom(verdicts, card) {
   return [state, sum.replace("{card}", card.dataset.short ?? "").replace("{memory}", card.dataset.memory ?? "")];
 }
 
-function mountIfHere() {
-  const form = document.querySelector("#calculator-form:not([data-mounted])");
-  if (!(form instanceof HTMLFormElement)) return;
-  form.dataset.mounted = "";
-  mount(form);
-}
-
 // On paper, what is folded away belongs to the choices, too.
 addEventListener("beforeprint", () => {
-  for (const folded of document.querySelectorAll(".form__more, .more")) folded.toggleAttribute("open", true);
+  for (const folded of findAll(document, ".form__more, .more")) folded.toggleAttribute("open", true);
 });
 
-// Material's instant navigation replaces the content and emits each new document.
-const documents = /** @type {any} */ (globalThis).document$;
-if (documents) documents.subscribe(mountIfHere);
-else mountIfHere();
+mountEach("#calculator-form", mount);

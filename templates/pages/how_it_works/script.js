@@ -4,7 +4,7 @@
  * moves them. It plays on its own only for readers who allow motion, and until they touch it.
  */
 
-import { find, findAll, mountEach } from "#assets/mounting.js";
+import { find, findAll, mountEach } from "#assets/elements.js";
 
 const SHORTEST_MS = 4000;
 const READING_MS = 45; // per letter of the explanation
@@ -15,7 +15,7 @@ function mount(root) {
   const stage = find(root, "[data-stage]");
   const picture = find(root, "[data-picture]");
   const list = find(root, "[data-scenes]");
-  const scenes = /** @type {HTMLElement[]} */ (findAll(list, "li"));
+  const scenes = findAll(list, "li");
   const marks = /** @type {SVGElement[]} */ (findAll(picture, "[data-shown]"));
   const buttons = /** @type {HTMLButtonElement[]} */ (findAll(root, "[data-go]"));
   const player = find(root, "[data-play]");

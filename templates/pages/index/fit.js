@@ -3,6 +3,8 @@
  * The small calculator: looks up what templates/pages/index/fit.py computed when the site was built.
  */
 
+import { find } from "#assets/elements.js";
+
 const TABLE = new URL("./fit.json", import.meta.url);
 
 /**
@@ -29,14 +31,13 @@ const TABLE = new URL("./fit.json", import.meta.url);
 
 /** @param {HTMLElement} root */
 export async function mountFit(root) {
-  const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
-  const form = /** @type {HTMLFormElement} */ (find("form"));
-  const answer = find("[data-fit-answer]");
+  const form = /** @type {HTMLFormElement} */ (find(root, "form"));
+  const answer = find(root, "[data-fit-answer]");
   try {
     const response = await fetch(TABLE);
     if (!response.ok) throw new Error(`${TABLE}: ${response.status}`);
     const table = /** @type {Table} */ (await response.json());
-    const show = () => showState(find, table, new FormData(form));
+    const show = () => showState(root, table, new FormData(form));
     form.addEventListener("input", show);
     // The browser may have kept the choices of an earlier visit, or one was made meanwhile.
     if (isChanged(form)) show();
@@ -52,14 +53,14 @@ export async function mountFit(root) {
 const isChanged = (form) =>
   [...form.querySelectorAll("option")].some((option) => option.selected !== option.defaultSelected);
 
-/** @type {(find: (selector: string) => HTMLElement, table: Table, chosen: FormData) => void} */
-function showState(find, table, chosen) {
+/** @type {(root: HTMLElement, table: Table, chosen: FormData) => void} */
+function showState(root, table, chosen) {
   const [name, gpu, place] = ["model", "gpu", "batch_size"].map((field) => String(chosen.get(field)));
   const batch = Number(place);
   const model = table.models[name];
   const card = Object.keys(table.cards).indexOf(gpu);
   const [memory, words] = table.cards[gpu];
-  const list = find("ol");
+  const list = find(root, "ol");
   const rows = /** @type {HTMLLIElement[]} */ ([...list.children]);
   const verdicts = model.ways[batch].map((way, index) => {
     const start = [model.query, `gpu=${gpu}`, `batch_size=${table.batches[batch]}`];
@@ -69,10 +70,10 @@ function showState(find, table, chosen) {
   rows.forEach((row, index) => row.toggleAttribute("data-beyond", needs[index] > table.longest * memory));
   list.style.setProperty("--memory", String(memory));
   list.style.setProperty("--largest", String(Math.max(...needs)));
-  find("[data-fit-memory]").textContent = words;
-  find("[data-fit-about]").textContent = model.about;
-  find("[data-fit-answer]").textContent = table.answers[Number(model.answers[batch][card])];
-  find(".fit__answer").dataset.fit = table.verdicts[Math.min(...verdicts)];
+  find(root, "[data-fit-memory]").textContent = words;
+  find(root, "[data-fit-about]").textContent = model.about;
+  find(root, "[data-fit-answer]").textContent = table.answers[Number(model.answers[batch][card])];
+  find(root, ".fit__answer").dataset.fit = table.verdicts[Math.min(...verdicts)];
 }
 
 /** @type {(way: NonNullable<Way>, card: number) => Need} */
@@ -91,13 +92,12 @@ function showRow(row, way, card, verdicts, query) {
   const verdict = Number(way[1][card]);
   const need = needOf(way, card);
   row.dataset.fit = verdicts[verdict];
-  const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (row.querySelector(selector));
-  find("[data-fit-need]").textContent = need[6];
-  find("[data-fit-verdict]").textContent = verdicts[verdict];
-  const link = /** @type {HTMLAnchorElement} */ (find("a"));
+  find(row, "[data-fit-need]").textContent = need[6];
+  find(row, "[data-fit-verdict]").textContent = verdicts[verdict];
+  const link = /** @type {HTMLAnchorElement} */ (find(row, "a"));
   link.search = query;
   bytesOf(need).forEach((size, index) => {
-    /** @type {HTMLElement} */ (find(".bar").children[index]).style.setProperty("--bytes", String(size));
+    /** @type {HTMLElement} */ (find(row, ".bar").children[index]).style.setProperty("--bytes", String(size));
   });
   return verdict;
 }

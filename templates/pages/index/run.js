@@ -1,6 +1,7 @@
 // @ts-check
 /* The figures of the run on the home page, as its live data say now. */
 
+import { make, write } from "#assets/elements.js";
 import { LIVE } from "#assets/live/runs.js";
 import { describe } from "#assets/live/status.js";
 import { fileOf } from "#assets/live/valid.js";
@@ -20,10 +21,10 @@ export function showRun(data, now) {
     badge.dataset.state = state.kind;
     badge.textContent = `${state.sentence}. ${state.detail}`;
   }
-  write(place, "[data-run-title]", data.card.title);
-  write(place, "[data-run-kind]", kindOf(data.card));
-  for (const [name, text] of Object.entries(figures(data))) write(place, `[data-run-figure="${name}"]`, text);
-  if (!data.card.finished) write(place, "[data-run-note]", "");
+  write(place.querySelector("[data-run-title]"), data.card.title);
+  write(place.querySelector("[data-run-kind]"), kindOf(data.card));
+  for (const [name, text] of Object.entries(figures(data))) write(place.querySelector(`[data-run-figure="${name}"]`), text);
+  if (!data.card.finished) write(place.querySelector("[data-run-note]"), "");
   showPictures(place, data);
 }
 
@@ -35,21 +36,8 @@ function showPictures(place, { samples, folder }) {
   const addresses = samples.prompts.map((_, index) => fileOf(newest.images[index]?.[0], folder) ?? "");
   const shown = [...list.querySelectorAll("img")].map(({ src, dataset }) => (dataset.address ? new URL(`../${dataset.address}`, LIVE).href : src));
   if (shown.join() === addresses.join()) return;
-  list.replaceChildren(...samples.prompts.map((prompt, index) => {
-    const item = document.createElement("li");
-    const image = document.createElement("img");
-    image.src = addresses[index];
-    image.alt = `Drawn for: ${prompt}`;
-    image.width = image.height = 128;
-    const words = document.createElement("span");
-    words.textContent = prompt;
-    item.append(image, words);
-    return item;
-  }));
-}
-
-/** @param {HTMLElement} place @param {string} selector @param {string} text */
-function write(place, selector, text) {
-  const element = place.querySelector(selector);
-  if (element && element.textContent !== text) element.textContent = text;
+  list.replaceChildren(...samples.prompts.map((prompt, index) =>
+    make("li", {},
+      make("img", { src: addresses[index], alt: `Drawn for: ${prompt}`, width: "128", height: "128" }),
+      make("span", {}, prompt))));
 }

@@ -5,6 +5,7 @@
  * read them.
  */
 
+import { mountEach } from "#assets/elements.js";
 import { mountFit } from "./fit.js";
 import { follow } from "#assets/live/feed.js";
 import { listRuns } from "#assets/live/runs.js";
@@ -35,20 +36,6 @@ async function mount(figure) {
   });
 }
 
-function mountIfHere() {
-  const fit = document.querySelector("[data-fit-calculator]:not([data-mounted])");
-  if (fit instanceof HTMLElement) {
-    fit.dataset.mounted = "";
-    void mountFit(fit);
-  }
-  const figure = document.querySelector("[data-swarm]:not([data-mounted])");
-  if (!(figure instanceof HTMLElement)) return;
-  figure.dataset.mounted = "";
-  // Without the live data the page stays as it was built.
-  mount(figure).catch((error) => console.warn("The run could not be read.", error));
-}
-
-// Material's instant navigation replaces the content and emits each new document.
-const documents = /** @type {any} */ (globalThis).document$;
-if (documents) documents.subscribe(mountIfHere);
-else mountIfHere();
+mountEach("[data-fit-calculator]", mountFit);
+// Without the live data the page stays as it was built.
+mountEach("[data-swarm]", (figure) => void mount(figure).catch((error) => console.warn("The run could not be read.", error)));

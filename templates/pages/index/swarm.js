@@ -1,6 +1,7 @@
 // @ts-check
 /* The swarm's figure in the page: who is there, what is exchanged, what the model draws. */
 
+import { find, findAll } from "#assets/elements.js";
 import { fileOf } from "#assets/live/valid.js";
 import { longestOf, stepInWords } from "./figures.js";
 import { arc, ring } from "./ring.js";
@@ -29,17 +30,16 @@ export class Swarm {
   /** @param {HTMLElement} figure */
   constructor(figure) {
     this.figure = figure;
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (figure.querySelector(selector));
-    this.drawing = find(".swarm__drawing");
-    this.chords = find(".swarm__chords");
-    this.peers = find(".swarm__peers");
-    this.parts = find(".swarm__parts");
-    this.done = find(".swarm__done");
-    this.picture = /** @type {HTMLImageElement} */ (find("[data-swarm-picture]"));
-    this.words = { step: find("[data-swarm-step]"), loss: find("[data-swarm-loss]"), prompt: find("[data-swarm-prompt]"), source: find("[data-swarm-source]") };
-    this.cursor = find("[data-swarm-cursor]");
-    this.line = find(".swarm__line");
-    this.play = /** @type {HTMLButtonElement} */ (find("[data-swarm-play]"));
+    this.drawing = find(figure, ".swarm__drawing");
+    this.chords = find(figure, ".swarm__chords");
+    this.peers = find(figure, ".swarm__peers");
+    this.parts = find(figure, ".swarm__parts");
+    this.done = find(figure, ".swarm__done");
+    this.picture = /** @type {HTMLImageElement} */ (find(figure, "[data-swarm-picture]"));
+    this.words = { step: find(figure, "[data-swarm-step]"), loss: find(figure, "[data-swarm-loss]"), prompt: find(figure, "[data-swarm-prompt]"), source: find(figure, "[data-swarm-source]") };
+    this.cursor = find(figure, "[data-swarm-cursor]");
+    this.line = find(figure, ".swarm__line");
+    this.play = /** @type {HTMLButtonElement} */ (find(figure, "[data-swarm-play]"));
   }
 
   /** Show a run that is on, as it is now. @type {(data: RunData, options: {moves: boolean}) => void} */
@@ -69,13 +69,13 @@ export class Swarm {
   /** @param {(peer: {id: string, state: string}) => string} stateOf training, syncing, left, or away before a volunteer comes */
   setStates(stateOf) {
     const there = new Set();
-    for (const group of /** @type {NodeListOf<SVGElement>} */ (this.peers.querySelectorAll("[data-id]"))) {
+    for (const group of findAll(this.peers, "[data-id]")) {
       const id = group.dataset.id ?? "";
       const state = stateOf({ id, state: group.dataset.state ?? "" });
       group.dataset.state = state;
       if (state === "training" || state === "syncing") there.add(id);
     }
-    for (const line of /** @type {NodeListOf<SVGElement>} */ (this.chords.querySelectorAll("path"))) {
+    for (const line of findAll(this.chords, "path")) {
       const [a, b] = (line.dataset.ends ?? "").split(" ");
       line.toggleAttribute("data-off", !there.has(a) || !there.has(b));
     }
@@ -106,7 +106,7 @@ export class Swarm {
 
   /** @param {number} most Let parts of gradients fly along the lines that are there, in turn. */
   exchange(most) {
-    const lines = [.../** @type {NodeListOf<SVGPathElement>} */ (this.chords.querySelectorAll("path:not([data-off])"))];
+    const lines = findAll(this.chords, "path:not([data-off])");
     for (let sent = 0; sent < Math.min(most, lines.length); sent += 1) {
       this.#fly(lines[this.#turn++ % lines.length].getAttribute("d") ?? "", this.#turn % 2 === 0);
     }

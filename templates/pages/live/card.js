@@ -2,7 +2,7 @@
 /* A picture of the run to share, made in the page: it is sent nowhere before a visitor sends it. */
 
 import { cardOf, HEIGHT, inWords, paint, WIDTH } from "./card-picture.js";
-import { make } from "#assets/live/markup.js";
+import { make } from "#assets/elements.js";
 import { ranked } from "./people.js";
 
 const SITE_NAME = 'meta[property="og:site_name"]';

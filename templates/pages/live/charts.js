@@ -4,6 +4,7 @@
  * axis across, and one cursor, which the range field under them moves.
  */
 
+import { find, findAll } from "#assets/elements.js";
 import { shapesOf } from "./events.js";
 import * as lines from "./lines.js";
 import { loadPlotly, needPlotly } from "./plotly.js";
@@ -39,8 +40,7 @@ export class Charts {
    */
   constructor(root, listeners) {
     this.listeners = listeners;
-    const figures = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll("[data-chart]"));
-    this.#charts = [...figures].map((figure) => new Chart(figure, this));
+    this.#charts = findAll(root, "[data-chart]").map((figure) => new Chart(figure, this));
     this.colours = new MutationObserver(() => this.redraw());
     this.colours.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
   }
@@ -70,24 +70,12 @@ export class Charts {
   frame() {
     if (!this.#progress?.length) return undefined;
     const progress = this.#progress;
-    const { places, range } = lines.across(progress, this.#card, this.view);
-    return { progress, card: this.#card, view: this.view, places, range, marked: this.#markedPlaces(progress, places), events: this.#eventPlaces(progress, places) };
-  }
-
-  /**
-   * @param {import("#assets/live/progress.js").Progress} progress
-   * @param {number[]} places
-   */
-  #eventPlaces(progress, places) {
-    const place = (/** @type {number} */ time) =>
-      this.view.across === "time" ? time : places[Math.min(firstAtLeast(progress.time, time), places.length - 1)];
-    return this.view.events ? this.events.map(({ kind, time, end }) => ({ kind, from: place(time), to: place(end) })) : [];
-  }
-
-  /** @type {(progress: import("#assets/live/progress.js").Progress, places: number[]) => number[] | undefined} */
-  #markedPlaces(progress, places) {
-    if (!this.marked || this.view.across === "time") return this.marked;
-    return this.marked.map((time) => places[Math.min(firstAtLeast(progress.time, time), places.length - 1)]);
+    const { view } = this;
+    const { places, range } = lines.across(progress, this.#card, view);
+    const placeOf = (/** @type {number} */ time) =>
+      view.across === "time" ? time : places[Math.min(firstAtLeast(progress.time, time), places.length - 1)];
+    const events = view.events ? this.events.map(({ kind, time, end }) => ({ kind, from: placeOf(time), to: placeOf(end) })) : [];
+    return { progress, card: this.#card, view, places, range, marked: this.marked?.map(placeOf), events };
   }
 
   /** @param {number | undefined} index The step to point at. */
@@ -115,13 +103,12 @@ class Chart {
    * @param {Charts} charts
    */
   constructor(figure, charts) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (figure.querySelector(selector));
     this.figure = figure;
     this.charts = charts;
     this.name = /** @type {Name} */ (figure.dataset.chart);
-    this.plot = find("[data-plot]");
-    this.cursor = find(".chart__cursor");
-    this.summary = find("[data-summary]");
+    this.plot = find(figure, "[data-plot]");
+    this.cursor = find(figure, ".chart__cursor");
+    this.summary = find(figure, "[data-summary]");
     this.margin = this.name === "loss" ? LOSS_MARGIN : MARGIN;
     this.sight = new IntersectionObserver(([entry]) => this.#look(entry.isIntersecting), { rootMargin: "200px" });
     this.sight.observe(figure);
@@ -204,12 +191,7 @@ class Chart {
     this.cursor.hidden = true;
   }
 
-  /**
-   * @param {NonNullable<ReturnType<Charts["frame"]>>} frame
-   * @param {Record<string, object>} axes
-   * @param {(name: string) => string} colour
-   * @param {number} width
-   */
+  /** @type {(frame: NonNullable<ReturnType<Charts["frame"]>>, axes: Record<string, object>, colour: (name: string) => string, width: number) => object} */
   #layout({ view, range, marked, events }, axes, colour, width) {
     const axis = { gridcolor: colour("line"), linecolor: colour("line-strong"), zeroline: false, fixedrange: true, nticks: 5, automargin: false };
     const time = view.across === "time";

@@ -1,7 +1,7 @@
 // @ts-check
 /* The published checkpoints, newest first, each with the sum that tells whether it is the right one. */
 
-import { copy, make, write } from "#assets/live/markup.js";
+import { find, make, write } from "#assets/elements.js";
 import { fileOf, quoted, webPage } from "#assets/live/valid.js";
 import { count, decimal, momentInWords } from "#assets/live/words.js";
 
@@ -18,13 +18,12 @@ export class Checkpoints {
    * @param {(step: number) => void} onPictures asks for a checkpoint's pictures
    */
   constructor(root, onPictures) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
     this.onPictures = onPictures;
-    this.section = find("[data-live=checkpoints]");
+    this.section = find(root, "[data-live=checkpoints]");
     this.body = /** @type {HTMLElement} */ (this.section.querySelector("tbody"));
-    this.more = find("[data-live=more-checkpoints]");
-    this.words = find("[data-live=use-words]");
-    this.command = find("[data-live=use-command]");
+    this.more = find(root, "[data-live=more-checkpoints]");
+    this.words = find(root, "[data-live=use-words]");
+    this.command = find(root, "[data-live=use-command]");
     this.more.addEventListener("click", () => {
       this.#all = true;
       this.#draw();
@@ -56,16 +55,12 @@ export class Checkpoints {
     write(this.command, command);
   }
 
-  /**
-   * @param {import("#assets/live/data.js").Checkpoint} checkpoint
-   * @param {URL} folder
-   * @param {boolean} pictured
-   */
+  /** @type {(checkpoint: import("#assets/live/data.js").Checkpoint, folder: URL, pictured: boolean) => HTMLElement} */
   #row(checkpoint, folder, pictured) {
     const { step, address, sha256 } = checkpoint;
     const words = rowOf(checkpoint);
-    const button = make("button", { type: "button", class: "button button--small", "aria-label": `Copy the SHA-256 of step ${step}` }, "Copy");
-    button.addEventListener("click", () => copy(button, sha256));
+    const copies = { "data-copies": sha256, "aria-label": `Copy the SHA-256 of step ${step}` };
+    const button = make("button", { type: "button", class: "button button--small", ...copies }, "Copy");
     const actions = make("td");
     if (pictured) {
       const see = make("button", { type: "button", class: "button button--small", "aria-label": `Samples of step ${step}` }, "Samples");

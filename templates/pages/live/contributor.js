@@ -2,7 +2,7 @@
 /* One contributor's page: what they did, and what the run was like while they were there. */
 
 import { partOf } from "./find.js";
-import { make, write } from "#assets/live/markup.js";
+import { find, make, write } from "#assets/elements.js";
 import { ranked, stateInWords } from "./people.js";
 import { firstAtLeast } from "#assets/live/progress.js";
 import { ageInWords, bytes, count, decimal, duration, momentInWords, percent } from "#assets/live/words.js";
@@ -24,11 +24,10 @@ const MILESTONES = {
 export class ContributorPage {
   /** @param {HTMLElement} root */
   constructor(root) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
-    this.figures = find("[data-live=contributor]");
-    this.part = find("[data-live=contributor-part]");
-    this.words = find("[data-live=contributor-words]");
-    this.milestones = find("[data-live=milestones]");
+    this.figures = find(root, "[data-live=contributor]");
+    this.part = find(root, "[data-live=contributor-part]");
+    this.words = find(root, "[data-live=contributor-words]");
+    this.milestones = find(root, "[data-live=milestones]");
   }
 
   /**

@@ -4,7 +4,7 @@
  * a page. The weights are fetched when somebody asks for a picture, by a worker that then draws.
  */
 
-import { make, write } from "#assets/live/markup.js";
+import { find, make, write } from "#assets/elements.js";
 import { fileOf } from "#assets/live/valid.js";
 import { bytes, count, decimal } from "#assets/live/words.js";
 
@@ -25,14 +25,13 @@ export class DrawingBox {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
-    this.section = find("[data-live=draw]");
-    this.form = /** @type {HTMLFormElement} */ (find("[data-live=draw-form]"));
-    this.caption = /** @type {HTMLInputElement} */ (find("#live-caption"));
-    this.button = find("[data-live=draw-button]");
-    this.error = find("[data-live=draw-error]");
-    this.status = find("[data-live=draw-status]");
-    this.figure = find("[data-live=drawn]");
+    this.section = find(root, "[data-live=draw]");
+    this.form = /** @type {HTMLFormElement} */ (find(root, "[data-live=draw-form]"));
+    this.caption = /** @type {HTMLInputElement} */ (find(root, "#live-caption"));
+    this.button = find(root, "[data-live=draw-button]");
+    this.error = find(root, "[data-live=draw-error]");
+    this.status = find(root, "[data-live=draw-status]");
+    this.figure = find(root, "[data-live=drawn]");
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#draw();

@@ -1,10 +1,10 @@
 // @ts-check
 /* What happened in a run: who joined and left, checkpoints, returns to an earlier step, stalls. */
 
-import { make } from "#assets/live/markup.js";
+import { make } from "#assets/elements.js";
 import { ranked } from "./people.js";
 import { growing } from "#assets/live/series.js";
-import { longestGap } from "#assets/live/status.js";
+import { gapsOf, longestGap } from "#assets/live/status.js";
 import { ageInWords, count, momentInWords } from "#assets/live/words.js";
 
 /** @typedef {"joined" | "left" | "checkpoint" | "returned" | "stalled"} Kind */
@@ -45,7 +45,7 @@ export function eventsOf({ progress, peers, checkpoints }) {
 function stalls(progress) {
   const times = growing(progress.time);
   const pairs = times.slice(1).map((time, index) => [times[index], time]);
-  const longest = 1000 * longestGap(pairs.map(([before, after]) => (after - before) / 1000));
+  const longest = 1000 * longestGap(gapsOf(times));
   return pairs.filter(([before, after]) => after - before > longest);
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 /* 'Find me': the rank and the part of whoever's name or key is typed, and the way to their page. */
 
-import { make } from "#assets/live/markup.js";
+import { find, make } from "#assets/elements.js";
 import { ranked } from "./people.js";
 import { count, percent } from "#assets/live/words.js";
 
@@ -18,10 +18,9 @@ export class FindMe {
    * @param {(who: string) => string} addressOf the address of a contributor's page
    */
   constructor(root, addressOf) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
     this.addressOf = addressOf;
-    this.field = /** @type {HTMLInputElement} */ (find("#live-search"));
-    this.place = find("[data-live=found]");
+    this.field = /** @type {HTMLInputElement} */ (find(root, "#live-search"));
+    this.place = find(root, "[data-live=found]");
     this.field.addEventListener("input", () => this.#draw());
     // The leaderboard keeps its form from being sent; Enter opens the page of the one that was found.
     this.field.form?.addEventListener("submit", () => {

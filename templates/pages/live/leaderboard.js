@@ -4,6 +4,7 @@
  * are in aria-rowcount and aria-rowindex; arrow keys move from name to name.
  */
 
+import { find } from "#assets/elements.js";
 import { hasTraffic, ranked, rowOf } from "./people.js";
 import { makeRow, replaceKeeping, setHeight, spacer } from "./rows.js";
 import { count } from "#assets/live/words.js";
@@ -53,14 +54,13 @@ export class Leaderboard {
    * @param {(who: string) => string} addressOf the address of a contributor's page
    */
   constructor(root, addressOf) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
     this.addressOf = addressOf;
-    this.frame = find("[data-live=board]");
+    this.frame = find(root, "[data-live=board]");
     this.table = /** @type {HTMLTableElement} */ (this.frame.querySelector("table"));
     this.body = this.table.tBodies[0];
-    this.words = find("[data-live=board-count]");
-    this.trafficWords = find("[data-live=traffic-words]");
-    this.controls = /** @type {HTMLFormElement} */ (find("[data-live=board-controls]"));
+    this.words = find(root, "[data-live=board-count]");
+    this.trafficWords = find(root, "[data-live=traffic-words]");
+    this.controls = /** @type {HTMLFormElement} */ (find(root, "[data-live=board-controls]"));
     this.above = spacer();
     this.below = spacer();
     this.controls.addEventListener("input", () => this.#choose());

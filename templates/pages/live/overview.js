@@ -2,7 +2,7 @@
 /* A run in a few figures and sentences, at the top of its page and in its last section. */
 
 import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "#assets/live/figures.js";
-import { make, write } from "#assets/live/markup.js";
+import { make, write } from "#assets/elements.js";
 import { describe } from "#assets/live/status.js";
 import { webPage } from "#assets/live/valid.js";
 import { ageInWords, count, momentInWords } from "#assets/live/words.js";

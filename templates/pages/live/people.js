@@ -16,16 +16,16 @@ export function ranked(peers) {
   const all = peers.reduce((sum, peer) => sum + peer.samples, 0);
   const found = [...peers]
     .sort((a, b) => b.samples - a.samples)
-    .map((peer, index) => ({ ...peer, rank: index + 1, share: peer.samples / all, lastSeen: Date.parse(peer.last_seen), traffic: exchanged(peer) }));
+    .map((peer, index) => ({
+      ...peer,
+      rank: index + 1,
+      share: peer.samples / all,
+      lastSeen: Date.parse(peer.last_seen),
+      traffic: (peer.bytes_sent ?? NaN) + (peer.bytes_received ?? NaN), // as it reported them; NaN where nobody noted them
+    }));
   RANKED.set(peers, found);
   return found;
 }
-
-/**
- * The bytes that a volunteer sent and received, as it reported them; NaN where nobody noted them.
- * @type {(peer: Contributor) => number}
- */
-const exchanged = ({ bytes_sent: sent, bytes_received: received }) => (sent ?? NaN) + (received ?? NaN);
 
 /** @param {Person[]} people Whether anybody noted traffic: a run without it has no such column. */
 export const hasTraffic = (people) => people.some(({ traffic }) => !Number.isNaN(traffic));

@@ -4,7 +4,7 @@
  * a file, and all are below the first screens: they are fetched when the visitor comes near.
  */
 
-import { make, write } from "#assets/live/markup.js";
+import { find, make, write } from "#assets/elements.js";
 import { fileOf } from "#assets/live/valid.js";
 import { count, decimal, momentInWords } from "#assets/live/words.js";
 
@@ -34,13 +34,12 @@ export class Pictures {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
-    this.section = find("[data-live=pictures]");
-    this.slider = /** @type {HTMLInputElement} */ (find("#live-checkpoint"));
-    this.heading = find("#pictures-heading");
-    this.lead = find("[data-live=pictures-lead]");
-    this.when = find("[data-live=pictures-when]");
-    this.grid = find("[data-live=pictures-grid]");
+    this.section = find(root, "[data-live=pictures]");
+    this.slider = /** @type {HTMLInputElement} */ (find(root, "#live-checkpoint"));
+    this.heading = find(root, "#pictures-heading");
+    this.lead = find(root, "[data-live=pictures-lead]");
+    this.when = find(root, "[data-live=pictures-when]");
+    this.grid = find(root, "[data-live=pictures-grid]");
     this.sight = new IntersectionObserver(([entry]) => entry.isIntersecting && this.#approach(), { rootMargin: NEAR });
     this.sight.observe(this.grid);
     for (const kind of ["pointerenter", "focus"]) this.slider.addEventListener(kind, () => this.#fetchNear());

@@ -2,7 +2,7 @@
 /* The charts in numbers: one step at a time, and a table of some fifty. */
 
 import { interpolate, smooth } from "#assets/live/series.js";
-import { make } from "#assets/live/markup.js";
+import { make } from "#assets/elements.js";
 import { bytes, count, decimal, momentInWords } from "#assets/live/words.js";
 
 const TABLE_ROWS = 50;

@@ -1,7 +1,7 @@
 // @ts-check
 /* The rows of a table of which only those in sight exist. */
 
-import { make } from "#assets/live/markup.js";
+import { make } from "#assets/elements.js";
 
 /** An empty row of a contributor. @type {(person: {id: string}) => HTMLTableRowElement} */
 export function makeRow(person) {

@@ -17,7 +17,7 @@ import { follow } from "#assets/live/feed.js";
 import { FindMe } from "./find.js";
 import { listRuns } from "#assets/live/runs.js";
 import { Leaderboard } from "./leaderboard.js";
-import { copy, make, write } from "#assets/live/markup.js";
+import { make, mountEach, write } from "#assets/elements.js";
 import { Overview } from "./overview.js";
 import { Pictures } from "./pictures.js";
 import { Reader } from "./reader.js";
@@ -99,9 +99,6 @@ class LivePage {
     const run = asked.get("run") || this.#entries[0]?.name || this.root.dataset.run || "";
     this.#who = asked.get("who") ?? "";
     this.root.dataset.view = this.#who ? "contributor" : "run";
-    for (const [view, elements] of [["run", ".run-only"], ["contributor", ".contributor-only"]]) {
-      for (const element of this.root.querySelectorAll(elements)) element.toggleAttribute("data-off", this.root.dataset.view !== view);
-    }
     if (run !== this.#run) this.#follow(run);
     else if (this.#feed) this.#show(this.#feed.data);
   };
@@ -237,13 +234,7 @@ class LivePage {
 
   /** Links to runs and contributors change what is shown, not the document. @type {(event: MouseEvent) => void} */
   #click(event) {
-    const target = /** @type {Element} */ (event.target);
-    const copies = /** @type {HTMLButtonElement | null} */ (target.closest("[data-copies]"));
-    if (copies) {
-      const source = this.find(copies.dataset.copies ?? "");
-      void copy(copies, source.textContent ?? "", source);
-    }
-    const link = target.closest("a");
+    const link = /** @type {Element} */ (event.target).closest("a");
     const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (!plain || !link?.getAttribute("href")?.startsWith("?")) return;
     event.preventDefault();
@@ -258,16 +249,8 @@ class LivePage {
 /** @type {LivePage | undefined} */
 let page;
 
-function mountIfHere() {
-  page?.stop();
-  page = undefined;
-  const root = document.querySelector("#live");
-  if (!(root instanceof HTMLElement)) return;
+mountEach("#live", (root) => {
+  page?.stop(); // one that was left a moment ago may not have noticed yet
   page = new LivePage(root);
   void page.start();
-}
-
-// Material's instant navigation replaces the content and emits each new document.
-const documents = /** @type {any} */ (globalThis).document$;
-if (documents) documents.subscribe(mountIfHere);
-else mountIfHere();
+});

@@ -4,7 +4,7 @@
  * done by run-volunteer.js, which is loaded when they press the button.
  */
 
-import { write } from "#assets/live/markup.js";
+import { write } from "#assets/elements.js";
 import { bytes, count, decimal } from "#assets/live/words.js";
 
 const GOODBYE_MS = 2000; // for the run to hear that the tab leaves

@@ -7,9 +7,10 @@
  * What sorts is a cell's `data-value`.
  */
 
+import { mountEach } from "#assets/elements.js";
+
 /** @param {HTMLTableElement} table */
 function mount(table) {
-  table.dataset.mounted = "";
   const headings = [...table.tHead?.rows[0].cells ?? []];
   const body = table.tBodies[0];
   const sorter = table.closest("[data-sorted]")?.querySelector(".sorter");
@@ -66,15 +67,4 @@ function mount(table) {
 /** @type {(row: HTMLTableRowElement, column: number) => number} */
 const valueOf = (row, column) => Number(row.cells[column].dataset.value);
 
-function mountIfHere() {
-  for (const table of document.querySelectorAll("table.sortable:not([data-mounted])")) {
-    if (table instanceof HTMLTableElement) mount(table);
-  }
-}
-
-// Material's instant navigation replaces the content and emits each new document.
-const documents = /** @type {any} */ (globalThis).document$;
-if (documents) documents.subscribe(mountIfHere);
-else mountIfHere();
-
-export {};
+mountEach("table.sortable", mount);

@@ -7,11 +7,12 @@
  *     numbers/?model=NAME&gpu=NAME
  */
 
-/** @param {HTMLFormElement} form */
+import { find, findAll, mountEach } from "#assets/elements.js";
+
+/** @param {HTMLElement} form */
 function mount(form) {
-  form.dataset.mounted = "";
   const lists = [...form.querySelectorAll("select")];
-  const status = /** @type {HTMLElement} */ (form.querySelector("[role=status]"));
+  const status = find(form, "[role=status]");
   const asked = new URLSearchParams(location.search);
   let shown = lists.map((list) => list.value);
   for (const list of lists) {
@@ -56,9 +57,7 @@ function mount(form) {
 
 /** @param {Record<string, string>} figures HTML of our own build, by the place that has it. */
 function write(figures) {
-  for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-figures]"))) {
-    place.innerHTML = figures[place.dataset.figures ?? ""];
-  }
+  for (const place of findAll(document, "[data-figures]")) place.innerHTML = figures[place.dataset.figures ?? ""];
 }
 
 /**
@@ -73,14 +72,4 @@ function keepPlace(change) {
   scrollBy({ top: top(here) - before, behavior: "instant" });
 }
 
-function mountIfHere() {
-  const form = document.querySelector(".numbers__choice:not([data-mounted])");
-  if (form instanceof HTMLFormElement) mount(form);
-}
-
-// Material's instant navigation replaces the content and emits each new document.
-const documents = /** @type {any} */ (globalThis).document$;
-if (documents) documents.subscribe(mountIfHere);
-else mountIfHere();
-
-export {};
+mountEach(".numbers__choice", mount);

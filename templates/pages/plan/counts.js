@@ -4,15 +4,17 @@
  * the value of one option, as in "t4:5,l4:2", which a hidden control holds.
  */
 
+import { copyOf, find } from "#assets/elements.js";
+
 /**
  * @param {Element} frame The option's field.
  * @param {() => string} taken A name that no new row begins with.
  */
 export function mountCounts(frame, taken) {
-  const held = /** @type {HTMLInputElement} */ (frame.querySelector("input[type=hidden]"));
-  const rows = /** @type {HTMLElement} */ (frame.querySelector("[data-rows]"));
-  const add = /** @type {HTMLButtonElement} */ (frame.querySelector("[data-add]"));
-  const template = /** @type {HTMLTemplateElement} */ (frame.querySelector("template"));
+  const held = /** @type {HTMLInputElement} */ (find(frame, "input[type=hidden]"));
+  const rows = find(frame, "[data-rows]");
+  const add = /** @type {HTMLButtonElement} */ (find(frame, "[data-add]"));
+  const template = /** @type {HTMLTemplateElement} */ (find(frame, "template"));
 
   const textOf = () => [...rows.children].map((row) => `${nameOf(row).value}:${numberOf(row).value}`).join(",");
 
@@ -27,8 +29,7 @@ export function mountCounts(frame, taken) {
    * @param {string} [number]
    */
   function append(name = firstUnused(), number = "1") {
-    const copy = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
-    const row = /** @type {Element} */ (copy.firstElementChild);
+    const row = copyOf(template, {});
     nameOf(row).value = name;
     numberOf(row).value = number;
     describe(row);

@@ -6,8 +6,8 @@
  */
 
 import { mountCounts } from "./counts.js";
-import { clearErrors, edit, fillFor, hasField, showError } from "#assets/calculator/form.js";
-import { find, findAll, mountEach } from "#assets/mounting.js";
+import { clearErrors, edit, fillFor, frameOf, showError } from "#assets/calculator/form.js";
+import { find, findAll, make, mountEach } from "#assets/elements.js";
 import { ask } from "#assets/python.js";
 import { showPythonStatus } from "#assets/python-status.js";
 
@@ -28,7 +28,7 @@ function mount(root) {
   const answer = find(root, ".answer");
   const refused = find(root, "#plan-refused");
   /** @type {State} */
-  let state = Object.fromEntries([...new URLSearchParams(location.search)].filter(([field]) => hasField(form, field)));
+  let state = Object.fromEntries([...new URLSearchParams(location.search)].filter(([field]) => frameOf(form, field)));
   /** @type {Record<string, string>} */
   let shown = JSON.parse(form.dataset.values ?? "{}");
   let edits = 0;
@@ -60,16 +60,13 @@ function mount(root) {
     shown = value.values;
     state = Object.fromEntries(new URLSearchParams(value.query));
     for (const [field, setting] of Object.entries(value.values)) {
-      const frame = form.querySelector(`[data-field="${CSS.escape(field)}"]`);
-      if (frame instanceof HTMLElement) frame.hidden = value.left_out.includes(field);
+      frameOf(form, field)?.toggleAttribute("hidden", value.left_out.includes(field));
       fillFor(form, field, setting);
     }
     otherGpus.show(value.values.more_gpus);
     find(root, "#plan-kinds").hidden = value.kinds.length < 2;
     find(root, "#plan-kinds tbody").replaceChildren(...value.kinds.map(row));
-    for (const element of findAll(root, "[data-figure]")) {
-      element.textContent = value.figures[/** @type {HTMLElement} */ (element).dataset.figure ?? ""];
-    }
+    for (const element of findAll(root, "[data-figure]")) element.textContent = value.figures[element.dataset.figure ?? ""];
     find(root, "#plan-command").textContent = value.command;
     showStairs(root, value.stairs);
     find(root, "#plan-assumptions").replaceChildren(...value.assumptions.map(row));
@@ -129,8 +126,7 @@ function mount(root) {
  * @param {{field: string, on: boolean, query: string, time: string, computing: number, waiting: number}[]} stairs
  */
 function showStairs(root, stairs) {
-  for (const element of findAll(root, "[data-stair]")) {
-    const line = /** @type {HTMLElement} */ (element);
+  for (const line of findAll(root, "[data-stair]")) {
     const stair = stairs.find(({ field }) => field === line.dataset.stair);
     line.hidden = !stair;
     if (!stair) continue;
@@ -147,30 +143,10 @@ function showStairs(root, stairs) {
 }
 
 /** @param {string[]} cells */
-function row([label, ...others]) {
-  const line = document.createElement("tr");
-  const heading = document.createElement("th");
-  heading.scope = "row";
-  heading.textContent = label;
-  line.append(heading, ...others.map(cell));
-  return line;
-}
-
-/** @param {string} text */
-function cell(text) {
-  const place = document.createElement("td");
-  place.textContent = text;
-  return place;
-}
+const row = ([label, ...others]) =>
+  make("tr", {}, make("th", { scope: "row" }, label), ...others.map((words) => make("td", {}, words)));
 
 /** @param {{title: string, address: string}} from */
-function source({ title, address }) {
-  const item = document.createElement("li");
-  const link = document.createElement("a");
-  link.href = address;
-  link.textContent = title;
-  item.append(link);
-  return item;
-}
+const source = ({ title, address }) => make("li", {}, make("a", { href: address }, title));
 
 mountEach("#plan", mount);

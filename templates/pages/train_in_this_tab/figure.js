@@ -1,7 +1,7 @@
 // @ts-check
 /* The figure of 'Train in this tab': buttons, curve, pictures and words around a swarm. On Home it has no rules and no rows. */
 
-import { make, write } from "#assets/live/markup.js";
+import { make, write } from "#assets/elements.js";
 import { bytes, count, decimal } from "#assets/live/words.js";
 import { Curve } from "./curve.js";
 import { Guess } from "./guess.js";

@@ -1,7 +1,7 @@
 // @ts-check
 /* The table of volunteers: what each did in the newest step, its pace, and its plug. */
 
-import { make, write } from "#assets/live/markup.js";
+import { make, write } from "#assets/elements.js";
 import { bytes, count } from "#assets/live/words.js";
 
 /** @typedef {import("./swarm.js").Volunteer} Volunteer */

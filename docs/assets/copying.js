@@ -1,18 +1,19 @@
 // @ts-check
-/* Buttons that copy the text of another element: `data-copies` has its id. */
+/* Buttons that copy what their `data-copies` holds, or else the text of the element before them. */
 
 const SHOWN_MS = 2000;
 
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element ? event.target.closest("[data-copies]") : null;
   if (!(button instanceof HTMLElement)) return;
-  const source = /** @type {HTMLElement} */ (document.getElementById(button.dataset.copies ?? ""));
+  const { copies } = button.dataset;
+  const source = /** @type {Element} */ (button.previousElementSibling);
   try {
-    await navigator.clipboard.writeText(source.textContent ?? "");
+    await navigator.clipboard.writeText(copies || (source.textContent ?? ""));
     say(button, "Copied");
   } catch {
-    getSelection()?.selectAllChildren(source);
-    say(button, "Selected: press Ctrl+C");
+    if (!copies) getSelection()?.selectAllChildren(source);
+    say(button, copies ? "Not allowed here" : "Selected: press Ctrl+C");
   }
 });
 
