@@ -65,7 +65,7 @@ async function exercised(stdLibURL, readers) {
   python.FS.writeFile(CALCULATOR, maker.FS.readFile(CALCULATOR));
   const program = python.toPy({ __name__: "exercise" });
   python.runPython(await source("exercise"), { globals: program, filename: "exercise.py" });
-  // As docs/assets/worker/start.js has it.
+  // As docs/assets/worker/prepare.py has it.
   python.runPython(`import sys; sys.path.append("${CALCULATOR}"); from packed import install; install("${CALCULATOR}")`);
   check(program.get("exercise")(python.toPy(wanted)).toJs());
   const names = () => program.get("imported")().toJs();

@@ -47,6 +47,7 @@ await build({
   entryPoints: [`${shared}/worker.js`],
   outdir: target,
   format: "esm",
+  loader: { ".py": "text" },
   define: { ...offline, "globalThis.PYODIDE_LOCK": JSON.stringify(lock) }, // a text: an object would become a chunk
 });
 // On every page, so it shares no chunk either.

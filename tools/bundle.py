@@ -17,7 +17,7 @@ from tools.node import Node
 
 SOURCES = (ROOT / "docs" / "assets", ROOT / "templates" / "pages")
 SCRIPT = Path(__file__).with_name("bundle.mjs")
-BUNDLED = shutil.ignore_patterns("*.js", "*.css")  # what is not copied, since it is bundled
+BUNDLED = shutil.ignore_patterns("*.js", "*.css", "*.py", "*.ts")  # so it is not copied
 NAMED = re.compile(r'\bdata-script="?([\w-]+)')
 IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
 HEAD = "</head>"

@@ -76,7 +76,7 @@ SHOWN = """() => ({
   notes: [...document.querySelectorAll("#calculator-notes li")].map((item) => item.textContent),
   command: document.querySelector("#calculator-command").textContent,
   refused: document.querySelector("#calculator-refused").textContent,
-  errors: [...document.querySelectorAll(".field__error:not([hidden])")]
+  errors: [...document.querySelectorAll(".field__error:not(:empty)")]
     .map((place) => [place.id.replace("-error", ""), place.textContent]),
 })"""
 

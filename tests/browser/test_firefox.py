@@ -55,7 +55,7 @@ def test_the_live_page_draws_its_charts(firefox: Firefox, site_address: str) -> 
     firefox.wait_for("document.querySelector('[data-chart=loss] .main-svg') !== null")
     drawn = "Number(document.querySelector('[data-chart=loss] [data-plot]').dataset.points)"
     assert firefox.evaluate(drawn) > 100
-    assert firefox.evaluate("document.querySelector('[data-live=problems]').hidden")
+    assert firefox.evaluate("document.querySelector('[data-live=problems]').textContent === ''")
 
 
 def test_each_tab_of_the_join_guide_shows_its_own_commands(

@@ -203,10 +203,7 @@ export function showChosen(form, changed) {
 
 /** @param {HTMLFormElement} form */
 export function clearErrors(form) {
-  for (const place of findAll(form, ".field__error")) {
-    place.hidden = true;
-    place.textContent = "";
-  }
+  for (const place of findAll(form, ".field__error")) place.textContent = "";
   for (const control of form.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
 }
 
@@ -221,10 +218,9 @@ export function showError(form, { field, message, value, rule }) {
   const escaped = CSS.escape(name);
   const label = form.querySelector(`label[for="${escaped}"], #${escaped}-label`)?.textContent ?? "";
   const sentence = label && rule ? `${label} ${value}: ${rule}.` : `${message}.`;
-  const place = /** @type {HTMLElement | null} */ (form.querySelector(`#${escaped}-error`));
+  const place = form.querySelector(`#${escaped}-error`);
   if (!place || frameOf(form, name)?.hidden) return sentence;
   place.textContent = sentence;
-  place.hidden = false;
   for (let folded = place.closest("details"); folded; folded = folded.parentElement?.closest("details") ?? null) {
     folded.open = true;
   }

@@ -1,6 +1,7 @@
 // @ts-check
 /* Python's start: Pyodide from our own files, and `calculator` in it. */
 
+import program from "./prepare.py"; // its text, which esbuild puts here
 import { compile, failureOfWasm, LoadError } from "./wasm.js";
 
 const here = new URL("./pyodide/", import.meta.url).href;
@@ -53,6 +54,8 @@ async function loadFrom(options) {
   const coming = loadPyodide({ indexURL: here, packageBaseUrl: here, lockFileContents, ...options });
   const python = await Promise.race([coming, failed]);
   python.FS.writeFile(CALCULATOR, await archive);
+  python.runPython(program);
+  python.runPython(`find("${CALCULATOR}")`);
   return python;
 }
 
@@ -64,9 +67,7 @@ async function loadFrom(options) {
 export function open(python) {
   const fetchWhole = () => python.FS.writeFile("/whole.zip", fetchNow(`${here}python_stdlib.zip`));
   const fetchReaders = () => python.FS.writeFile(READERS, fetchNow(new URL(`.${READERS}`, import.meta.url).href));
-  python.runPython(FIND);
-  python.runPython(FETCH_READERS).call(undefined, fetchReaders);
-  python.runPython(PREPARE).call(undefined, fetchWhole);
+  python.globals.get("prepare")(fetchWhole, fetchReaders, READERS);
   return python.pyimport("calculator.protocol").handle;
 }
 
@@ -76,90 +77,8 @@ export function open(python) {
  * @type {(python: any) => void}
  */
 export function warm(python) {
-  python.runPython(FIND);
-  python.runPython(WARM);
+  python.runPython("warm()");
 }
-
-const FIND = `
-import sys
-if "${CALCULATOR}" not in sys.path:
-    sys.path.append("${CALCULATOR}")
-    try:
-        from packed import install
-    except ImportError:
-        pass  # these are sources
-    else:
-        install("${CALCULATOR}")
-`;
-
-const WARM = `
-import gc
-from calculator.protocol import handle
-handle('{"id": 0, "method": "answer", "params": {}}')
-del handle
-gc.collect()
-`;
-
-// The library that Python starts from holds what is imported. Should a module that was left out be
-// asked for after all, the whole library is fetched. Memory that was kept has the random numbers of
-// an earlier visit.
-const PREPARE = `
-import sys
-from importlib.machinery import PathFinder
-
-if "random" in sys.modules:
-    sys.modules["random"].seed()
-
-def prepare(fetch_whole):
-    try:
-        from left_out import NAMES
-    except ImportError:
-        return  # this library is whole
-    fetched = []
-
-    class WholeLibrary:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name not in NAMES:
-                return None
-            if not fetched:
-                fetch_whole()
-                fetched.append(True)
-            folder = name.rpartition(".")[0].replace(".", "/")
-            return PathFinder.find_spec(name, [f"/whole.zip/{folder}".rstrip("/")], target)
-
-    sys.meta_path.append(WholeLibrary)
-
-prepare
-`;
-
-// What reads a visitor's file of training is fetched by those who have one.
-const FETCH_READERS = `
-import sys
-from importlib.machinery import PathFinder
-
-def prepare(fetch):
-    class Readers:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name not in ("calculator.doors", "yaml"):
-                return None
-            try:
-                fetch()
-            except Exception as error:
-                raise ImportError(name) from error
-            try:
-                from packed import install
-            except ImportError:
-                folder = name.rpartition(".")[0]
-                return PathFinder.find_spec(name, [f"${READERS}/{folder}".rstrip("/")], target)
-            install("${READERS}")
-            return sys.meta_path[0].find_spec(name)
-
-    sys.meta_path.append(Readers)
-
-prepare
-`;
 
 /** @type {(error: Error) => never} */
 function fail({ message }) {

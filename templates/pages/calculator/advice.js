@@ -70,7 +70,7 @@ export function showNoAdvice() {
   delete find("#calculator-advice").dataset.for;
   find("#advice-ways").replaceChildren();
   find("#advice-more").hidden = true;
-  showNote(SEARCHING);
+  find("#advice-note").textContent = SEARCHING;
 }
 
 /**
@@ -94,20 +94,13 @@ export function showAdvice(advice, state) {
   if (advice.done) place.dataset.for = state;
   else delete place.dataset.for;
   find("#advice").textContent = advice.title;
-  showNote(advice.note || (advice.ways.length || advice.done ? "" : SEARCHING));
+  find("#advice-note").textContent = advice.note || (advice.ways.length || advice.done ? "" : SEARCHING);
   const shown = Number(place.dataset.shown);
   find("#advice-ways").replaceChildren(...advice.ways.map((way, index) => rowOf(way, index >= shown)));
   delete find("#advice-ways").dataset.all;
   const more = find("#advice-more");
   more.hidden = !advice.done || advice.ways.length <= shown;
   more.textContent = `Show ${advice.ways.length - shown} more`;
-}
-
-/** @param {string} words */
-function showNote(words) {
-  const note = find("#advice-note");
-  note.textContent = words;
-  note.hidden = !words;
 }
 
 /** @type {(way: Way, folded: boolean) => HTMLElement} */

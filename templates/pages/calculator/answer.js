@@ -52,7 +52,7 @@ export function showFigures(value) {
   const answer = find("#calculator-answer");
   answer.toggleAttribute("data-plain", value.is_plain);
   for (const state of ["data-stale", "data-none"]) answer.removeAttribute(state);
-  find("#calculator-refused").hidden = true;
+  find("#calculator-refused").textContent = "";
   if (value.verdict) showFit(value.verdict.state);
   else showStale(COMPUTING, "", "verdict");
   answer.dataset.figuresId = String(Number(answer.dataset.figuresId ?? 0) + 1);
@@ -140,7 +140,6 @@ export function showRefused(reason, way) {
     button.addEventListener("click", way.take);
     place.append(" ", button);
   }
-  place.hidden = false;
   if (none) for (const note of document.querySelectorAll(WAITING)) note.textContent = NOTHING;
 }
 

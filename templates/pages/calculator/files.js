@@ -63,14 +63,12 @@ export function mountFiles(place, ask, follow, readConfig) {
   function refuse(words) {
     show([]);
     error.textContent = words;
-    error.hidden = false;
   }
 
   /** @param {Run[]} runs */
   function show(runs) {
     place.removeAttribute("aria-busy");
-    status.textContent = "";
-    error.hidden = true;
+    status.textContent = error.textContent = "";
     answer.replaceChildren(...runs.map(runOf));
   }
 

@@ -34,13 +34,12 @@ export function mountMessage(place, ask, follow) {
     show(undefined);
     text.setAttribute("aria-invalid", "true");
     error.textContent = `This message ${rule}.`;
-    error.hidden = false;
   }
 
   /** @param {Explained | undefined} explained */
   function show(explained) {
     text.removeAttribute("aria-invalid");
-    error.hidden = true;
+    error.textContent = "";
     answer.hidden = !explained;
     if (!explained) return;
     find(place, ".message__rows").replaceChildren(...[...explained.rows, explained.plan].map(rowOf));

@@ -60,8 +60,8 @@ export class DrawingBox {
     this.stop();
     this.#run = run;
     this.caption.value = prompts.at(-1) ?? "";
-    this.figure.hidden = this.error.hidden = true;
-    write(this.status, "");
+    this.figure.hidden = true;
+    for (const place of [this.error, this.status]) write(place, "");
   }
 
   #showButton() {
@@ -129,7 +129,6 @@ export class DrawingBox {
   /** @param {string} sentence what is wrong; empty: nothing */
   #refuse(sentence) {
     write(this.error, sentence);
-    this.error.hidden = !sentence;
     this.caption.toggleAttribute("aria-invalid", false);
     if (!sentence) return;
     write(this.status, "");

@@ -75,9 +75,7 @@ export class Overview {
     }
     const back = progress.returns.at(-1);
     if (back) sentences.push(`The run returned from step ${count(back.from)} to before step ${count(back.to)} on ${momentInWords(back.time)}.`);
-    const place = /** @type {HTMLElement} */ (this.#find("problems"));
-    place.hidden = sentences.length === 0;
-    write(place, sentences.join(" "));
+    this.#write({ problems: sentences.join(" ") });
   }
 
   /** @param {RunData} data */

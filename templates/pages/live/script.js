@@ -177,9 +177,7 @@ class LivePage {
     const run = card?.title || name;
     write(this.find("title"), person ?? (this.#who ? "A contributor" : run));
     document.title = [person, run, this.#title].filter(Boolean).join(" · ");
-    const entry = this.#entries.find((one) => one.name === name);
-    write(this.find("note"), entry?.note ?? "");
-    this.find("note").hidden = !entry?.note;
+    write(this.find("note"), this.#entries.find((one) => one.name === name)?.note ?? "");
     const back = /** @type {HTMLAnchorElement} */ (this.find("back"));
     back.href = this.#addressOf(name);
     back.textContent = `← ${run}`;
@@ -224,7 +222,7 @@ class LivePage {
     this.find("state").dataset.state = "missing";
     const known = this.#entries.map(({ name }) => name).join(", ");
     write(this.find("detail"), `${sentence}${known ? ` Available runs: ${known}.` : ""}`);
-    this.find("note").hidden = true;
+    write(this.find("note"), "");
   }
 
   /** @type {(run: string, who?: string) => string} */

@@ -50,13 +50,12 @@ function mount(root) {
   function refuse(failure) {
     clearErrors(form);
     refused.textContent = showError(form, failure);
-    refused.hidden = false;
   }
 
   /** @param {any} value */
   function show(value) {
     clearErrors(form);
-    refused.hidden = true;
+    refused.textContent = "";
     shown = value.values;
     state = Object.fromEntries(new URLSearchParams(value.query));
     for (const [field, setting] of Object.entries(value.values)) {
