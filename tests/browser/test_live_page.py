@@ -1,8 +1,6 @@
 """Interactions with the live page: charts, contributors, pictures, checkpoints."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,7 +8,7 @@ from playwright.sync_api import Page, expect
 from templates.pieces.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE, findings
 from tests.browser.visits import Visitor, touch
-from tests.browser.written_run import serving, write_crowd
+from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
 
 pytestmark = pytest.mark.browser
 
@@ -285,19 +283,17 @@ def test_pictures_go_through_the_run_by_keyboard_and_checkpoints_show_theirs(arc
     expect(when).to_contain_text(f"Step {first['step']}")
 
 
-@pytest.fixture
-def crowd(site: Path, tmp_path: Path) -> Iterator[str]:
-    """The address of a run of 31,250 steps and 10,000 contributors."""
-    with serving(site, tmp_path) as (server, run):
-        write_crowd(run, steps=31_250, people=10_000)
-        yield server.address
-
-
 def test_a_run_of_31250_steps_and_10000_contributors_draws_only_what_is_seen(
-    visit: Visitor, crowd: str
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
-    page = visit(crowd).open("live/")
+    server, run = stage
+    write_crowd(run, steps=31_250, people=10_000)
+    page = visit(server.address).open("live/")
     expect(page.locator("[data-live=step]")).to_have_text("31,250")
+    expect(page.locator("[data-live=board-count]")).to_have_text("10,000 contributors")
+    assert server.ranges_of("progress.jsonl.gz") == server.ranges_of("peers.json.gz") == [""]
+    assert server.ranges_of("progress.jsonl")[0] != "", "the whole plain file was not needed"
+    assert server.ranges_of("peers.json") == []
     page.wait_for_function(f"() => {PLOT}.dataset.points")
     points = int(page.locator("[data-chart=loss] [data-plot]").get_attribute("data-points") or 0)
     assert 500 < points < 10_000

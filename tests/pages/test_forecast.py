@@ -1,6 +1,6 @@
-"""The live page's forecast of a run's end, and the likely cause of a loss that stands still."""
+"""A run's state, its events and the forecast of its end, in the words of the live page."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -42,14 +42,20 @@ def test_the_recorded_runs_end_was_mostly_inside_the_interval() -> None:
     assert errors[len(errors) // 2] < 0.15
 
 
-def run(first: int, losses: list[float], rejected: int = 0, seconds: float = 15) -> dict[str, Any]:
+def run(
+    first: int, losses: list[float], rejected: int = 0, seconds: float = 15, **others: Any
+) -> dict[str, Any]:
     """A run with a step every so many seconds, the first one of that number."""
     steps = range(first, first + len(losses))
     figures = {"loss": losses, "rejected": [rejected, *[0] * (len(losses) - 1)]}
     times = [1000 * seconds * step for step in steps]
+    progress = {"step": [*steps], "time": times, "length": len(steps), "figures": figures}
     return {
         "card": {"schedule": {"total_steps": 1000, "warmup_steps": 100}},
-        "progress": {"step": [*steps], "time": times, "figures": figures},
+        "progress": {**progress, "returns": []},
+        "peers": [],
+        "checkpoints": [],
+        **others,
     }
 
 
@@ -70,3 +76,45 @@ def test_a_loss_that_stands_still_gets_its_cause_but_not_one_that_falls_or_has_f
     for cause, words in zip(STILL, told[3:], strict=True):
         assert words.startswith(" The loss has not fallen for 10 minutes.")
         assert cause in words
+
+
+def test_the_time_left_is_told_of_a_running_run_with_enough_steps() -> None:
+    states = (run(1, LEVEL), "running"), (run(1, LEVEL[:15]), "running"), (run(1, LEVEL), "silent")
+    words = "About 4 hours left: 4 hours at the fastest pace so far, 4 hours at the slowest."
+    assert call("docs/assets/live/figures.js", "lengthInWords", states) == [words, "", ""]
+
+
+def test_a_silent_run_says_for_how_long_and_who_is_there_and_a_wrong_clock_is_told() -> None:
+    level = run(1, LEVEL)  # ends after 600 seconds
+    seen = [{"last_seen": datetime.fromtimestamp(600 + 12 * 60, UTC).isoformat()}]
+    given = {
+        ("silent", "Silent for 12 minutes", "may be offline"): (level, 600 + 12 * 60 + 5),
+        ("silent", "Silent for 12 minutes", "Volunteers are present (one was seen 5 seconds"): (
+            {**level, "peers": seen},
+            600 + 12 * 60 + 5,
+        ),
+        ("running", "Running", "Newest step 70 seconds ago."): (level, 670),
+        ("running", "Running", "The monitor's clock is ahead of the server's."): (level, 560),
+        ("waiting", "Waiting for the first step", "no one has completed a step"): (run(1, []), 9),
+    }
+    asked = [(data, 1000 * seconds) for data, seconds in given.values()]
+    told = call("docs/assets/live/status.js", "describe", asked)
+    for (kind, sentence, detail), words in zip(given, told, strict=True):
+        assert (words["kind"], words["sentence"]) == (kind, sentence)
+        assert detail in words["detail"]
+
+
+def test_stalls_returns_and_who_came_and_went_are_events_in_their_order() -> None:
+    data = run(1, LEVEL)
+    data["progress"]["time"][20:] = [time + 360_000 for time in data["progress"]["time"][20:]]
+    data["progress"]["returns"] = [{"from": 39, "to": 36, "time": 1e6}]
+    ada = {"id": "a", "name": "ada", "samples": 1, "state": "left"}
+    ada |= {"first_seen": "1970-01-01T00:00:01Z", "last_seen": "1970-01-01T01:00:00Z"}
+    data["peers"] = [ada, {**ada, "id": "b", "name": "", "samples": 0, "state": "training"}]
+    data["checkpoints"] = [{"step": 10, "time": "1970-01-01T00:02:30Z"}]
+    (told,) = call("templates/pages/live/events.js", "eventsOf", [[data]])
+    assert [event["words"] for event in told] == [
+        *("ada joined", "b joined", "Checkpoint at step 10", "No step for 6 minutes"),
+        *("Went back from step 39 to before step 36", "ada left"),
+    ]
+    assert (told[3]["time"], told[3]["end"]) == (300_000, 300_000 + 375_000)
