@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.visits import Visit, Visitor, ask_now
 from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
-from training.run.live import timestamp
 
 pytestmark = pytest.mark.browser
 

@@ -1,4 +1,4 @@
-"""A run's files as the live page's script reads them while they grow, whatever became of NAME.gz."""
+"""A growing run's files as the live page's script reads them, whatever became of NAME.gz."""
 
 import gzip
 import json
