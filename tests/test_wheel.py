@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from templates.render import render_page
 from tools.console import ROOT
 from training.doctor.software import read_pins
 
@@ -80,5 +81,6 @@ def test_the_calculator_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -
 def test_the_citation_is_of_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert (cited["version"], cited["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert f"version = {{{cited['version']}}}" in render_page("about")
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()
     assert all("name" in author for author in cited["authors"])

@@ -25,16 +25,23 @@ PAINT = """() => new Promise((resolve) => {
 })"""
 
 
-def played_to_the_end(page: Page) -> None:
-    expect(page.locator("[data-swarm-play]")).to_have_text("Replay")
-
-
-def test_the_script_draws_the_swarm_that_the_page_was_built_with(visit: Visitor) -> None:
-    figure = "() => document.querySelector('.swarm__drawing').outerHTML"
-    built = visit(java_script_enabled=False).open().locator(".swarm__drawing")
+def test_without_javascript_a_table_answers_and_the_swarm_is_what_the_script_draws(
+    visit: Visitor,
+) -> None:
+    built = visit(java_script_enabled=False).open()
+    assert built.locator(".swarm__peer").count() == len(first_run().peers)
+    expect(built.locator("[data-swarm-play]")).to_be_hidden()
+    expect(built.locator("[data-swarm-picture]")).to_be_visible()
+    expect(built.locator(".fit__controls")).to_be_hidden()
+    expect(built.locator(".fit tbody tr")).to_have_count(len(MODELS))
+    expect(built.locator(".fit tbody tr").first).to_be_visible()
     page = visit(reduced_motion="reduce").open()
-    played_to_the_end(page)
-    assert page.evaluate(figure) == built.evaluate("(drawing) => drawing.outerHTML")
+    expect(page.locator("[data-swarm-play]")).to_have_text("Replay")
+    drawn, plain = (
+        one.locator(".swarm__drawing").evaluate("(drawing) => drawing.outerHTML")
+        for one in (page, built)
+    )
+    assert drawn == plain
     last = first_run().steps[-1]["step"]
     expect(page.locator("[data-swarm-step]")).to_contain_text(f"Step {last} of")
     assert page.locator(".swarm__part").count() == 0  # nothing moves for those who ask for calm
@@ -56,16 +63,6 @@ def test_a_recorded_run_is_played_from_its_start_and_can_be_paused(visit: Visito
     assert page.inner_text("[data-swarm-step]").split()[1] == str(step)
 
 
-def test_without_javascript_the_figure_is_whole_and_a_table_answers(visit: Visitor) -> None:
-    page = visit(java_script_enabled=False).open()
-    assert page.locator(".swarm__peer").count() == len(first_run().peers)
-    expect(page.locator("[data-swarm-play]")).to_be_hidden()
-    expect(page.locator("[data-swarm-picture]")).to_be_visible()
-    expect(page.locator(".fit__controls")).to_be_hidden()
-    expect(page.locator(".fit tbody tr")).to_have_count(len(MODELS))
-    expect(page.locator(".fit tbody tr").first).to_be_visible()
-
-
 def test_a_run_that_is_on_is_followed(visit: Visitor, stage: tuple[LiveServer, WrittenRun]) -> None:
     server, run = stage
     run.open()
@@ -80,14 +77,6 @@ def test_a_run_that_is_on_is_followed(visit: Visitor, stage: tuple[LiveServer, W
     expect(page.locator("[data-run-kind]")).to_have_text("A run in progress")
     run.add(1)
     expect(page.locator("[data-swarm-step]")).to_contain_text("Step 4 of")
-    assert visitor.errors == []
-
-
-def test_without_live_data_the_page_stays_as_it_was_built(visit: Visitor) -> None:
-    visitor = visit()
-    visitor.page.route("**/live/**", lambda route: route.fulfill(status=404, body="gone"))
-    page = visitor.open_all()
-    expect(page.locator("[data-run-figure=step]")).to_have_text(str(first_run().steps[-1]["step"]))
     assert visitor.errors == []
 
 
@@ -159,10 +148,14 @@ def test_a_row_of_the_small_calculator_opens_the_full_one_in_its_state(visit: Vi
     expect(page.locator("#model")).to_have_value("gpt2-xl")
 
 
-def test_without_its_table_the_small_calculator_says_so(visit: Visitor) -> None:
+def test_without_live_data_the_page_stays_as_built_and_without_its_table_the_calculator_says_so(
+    visit: Visitor,
+) -> None:
     visitor = visit()
-    visitor.page.route("**/fit.json", lambda route: route.fulfill(status=404, body="gone"))
+    for gone in ("**/live/**", "**/fit.json"):
+        visitor.page.route(gone, lambda route: route.fulfill(status=404, body="gone"))
     page = visitor.open_all()
+    expect(page.locator("[data-run-figure=step]")).to_have_text(str(first_run().steps[-1]["step"]))
     built = page.inner_text("[data-fit-answer]")
     page.locator("#fit-batch").select_option(label="8")
     expect(page.locator("[data-fit-answer]")).to_contain_text("did not load")

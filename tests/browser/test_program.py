@@ -3,7 +3,6 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, python_answers, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
@@ -59,12 +58,4 @@ def test_a_plan_without_a_program_says_why(visit: Visitor) -> None:
     note = page.locator(".program__note")
     expect(note).to_contain_text("There is no program for these choices. Reversible layers")
     expect(page.locator("#program-text")).to_be_hidden()
-    expect(page.locator("#program-copy")).to_be_hidden()
-
-
-def test_without_scripts_the_program_of_the_defaults_can_be_read(visit: Visitor) -> None:
-    page = visit(java_script_enabled=False).open("calculator/")
-    page.locator("#calculator-program > summary").click()
-    expect(page.locator("#program-text")).to_be_visible()
-    assert shown(page).strip() == python_writes(**OPENING).strip()
     expect(page.locator("#program-copy")).to_be_hidden()

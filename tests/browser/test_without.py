@@ -15,13 +15,21 @@ from tools.versions import folder_of
 pytestmark = pytest.mark.browser
 
 
-def test_without_javascript_the_tables_are_there_and_the_form_is_not(visit: Visitor) -> None:
+def test_without_javascript_the_tables_and_the_defaults_program_are_there_and_the_form_is_not(
+    visit: Visitor,
+) -> None:
     page = visit(java_script_enabled=False).open("calculator/")
     expect(page.locator("#calculator-form")).to_be_hidden()
     expect(page.locator("noscript, .notice").first).to_be_visible()
     rows = page.locator(".figures--models tbody th").all_inner_texts()
     assert rows == [model.title for model in MODELS.values()]
     assert page.locator("#gpu option").count() == len(GPUS) + 1
+    page.locator("#calculator-program > summary").click()
+    program = page.locator("#program-text")
+    expect(program).to_be_visible()
+    written = python_answers("code", OPENING)["value"]["program"]
+    assert (program.text_content() or "").strip() == written.strip()
+    expect(page.locator("#program-copy")).to_be_hidden()
 
 
 NEEDED = ("worker.js", "pyodide.mjs", "pyodide.asm.wasm", "*.zip")

@@ -1,7 +1,6 @@
 """About and its projects' sources; the changelog and the speeds, which are documentation."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from benchmarks.figures import Figure, Table, write_part
 from templates.pages.changes.context import CHANGELOG, changelog
 from templates.pages.measurements import speed
 from templates.render import render_page
-from tools.console import ROOT
 
 
 def test_the_changelog_is_shown_whole() -> None:
@@ -19,11 +17,6 @@ def test_the_changelog_is_shown_whole() -> None:
     assert entries
     assert all(entry in shown for entry in entries)
     assert re.match(r"## (Unreleased|\d+\.\d+\.\d+ )", shown)  # without brackets
-
-
-def test_how_to_cite_names_the_version_that_is_packaged() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"version = {{{project['version']}}}" in render_page("about")
 
 
 def written(path: Path, **parts: list[Figure]) -> Path:
