@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from calculator.errors import InputError
 from training.optimizer import lamb
-from training.optimizer.lamb import (
-    Lamb,
-    build_optimizer,
-    build_schedule,
-    dequantise,
-    dynamic_levels,
-    quantise,
-)
-from training.run.recipes import RECIPES, OptimizerSettings, learning_rate_factor
+from training.optimizer.lamb import Lamb, dequantise, dynamic_levels, quantise
+from training.run.recipes import RECIPES, OptimizerSettings
 
 PLAIN = OptimizerSettings(learning_rate=0.01, state_bits=32)
 SMALL_BLOCKS = replace(
@@ -180,7 +173,7 @@ def test_saved_states_come_back_with_their_types(stepped: tuple[Lamb, torch.nn.P
     spread=st.floats(0, 8),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_quantised_values_are_within_half_of_the_widest_gap_of_levels(
     count: int, signed: bool, spread: float, seed: int
 ) -> None:
@@ -196,19 +189,6 @@ def test_quantised_values_are_within_half_of_the_widest_gap_of_levels(
     levels = dynamic_levels(signed)
     most = 1.01 * levels.diff().max() / 2 * scales  # some go the other way just off the middle
     assert bool(((restored - values).abs() <= most).all())
-
-
-def test_the_schedule_drives_the_optimizer() -> None:
-    recipe = RECIPES["tiny"]
-    weights = torch.nn.Parameter(torch.ones(3))
-    optimizer = build_optimizer(recipe, [weights])
-    schedule = build_schedule(recipe, optimizer)
-    for step in range(3):
-        expected = recipe.optimizer.learning_rate * learning_rate_factor(recipe.schedule, step)
-        assert optimizer.param_groups[0]["lr"] == pytest.approx(expected)
-        weights.grad = torch.ones(3)
-        optimizer.step()
-        schedule.step()
 
 
 def test_chunks_that_cut_blocks_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_a_full_disk_leaves_the_backup_of_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")  # PyTorch's, before it refuses
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_backup_with_other_bytes_is_read_or_left(tmp_path: Path, data: st.DataObject) -> None:
     good = tmp_path / "good.pt"

@@ -5,19 +5,31 @@ import torch
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.plan import Plan
+from tests.training.model.test_language import CONFIGS, recipe_of
 from training.model.build import build_model
-from training.run.recipes import RECIPES, TINY
+from training.run.recipes import PAPER, RECIPES, TINY, Recipe, find_recipe
 from training.volunteer import fitting
 
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["tiny", "rehearsal", "sparse", "paper"])
-def test_the_calculator_counts_the_parameters_of_the_real_model(name: str) -> None:
-    recipe = RECIPES[name]
-    report = estimate(fitting.make_architecture(recipe), fitting.make_plan(recipe, CPU, 1))
-    with torch.device("meta" if name == "paper" else "cpu"):
-        assert report.parameters == sum(p.numel() for p in build_model(recipe).parameters())
+@pytest.mark.parametrize(
+    "recipe", [*map(find_recipe, RECIPES), *map(recipe_of, CONFIGS)], ids=[*RECIPES, *CONFIGS]
+)
+def test_the_calculator_counts_the_parameters_of_the_real_model(recipe: Recipe) -> None:
+    plan = fitting.make_plan(recipe, CPU, 4)
+    length = getattr(recipe.model, "sequence_length", Plan().sequence_length)
+    assert (plan.batch_size, plan.sequence_length) == (4, length)
+    with torch.device("meta"):
+        built = sum(parameter.numel() for parameter in build_model(recipe).parameters())
+    assert estimate(fitting.make_architecture(recipe), plan).parameters == built
+
+
+def test_gradients_beside_the_sum_are_counted_where_the_loss_is_scaled() -> None:
+    cuda = torch.device("cuda")
+    plain, scaled = (fitting.step_bytes(PAPER, cuda, 1, scaled) for scaled in (False, True))
+    assert scaled - plain == 4 * 125_894_244  # the parameters of the 2021 run's model
 
 
 def test_the_largest_micro_batch_that_fits_is_chosen() -> None:

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -139,16 +140,14 @@ def test_a_clock_that_jumped_makes_nobody_silent(run: Run, monkeypatch: pytest.M
 def test_an_update_that_comes_too_late_is_no_fault(
     run: Run, monkeypatch: pytest.MonkeyPatch, what: str, words: str
 ) -> None:
-    def refuse(_content: bytes) -> str:
-        raise RefusedError("signed by another")
-
     volunteer, stop = run.volunteer, threading.Event()
     late = run.make_peer(stop)
     other = volunteer._make_peer(late.state)
     for peer in (other, late):
         assert peer.learn(0.0) is not None
     if what == "refused":
-        monkeypatch.setattr(volunteer.store, "put", refuse)
+        refusal = RefusedError("signed by another")
+        monkeypatch.setattr(volunteer.store, "put", Mock(side_effect=refusal))
     else:
         other.publish()
         run.make_rounds(1, stop)
@@ -210,14 +209,7 @@ def test_whoever_is_ahead_of_a_host_that_lost_its_files_takes_its_state(run: Run
 
 @pytest.mark.parametrize("last", ["here", RefusedError("of another round")])
 def test_a_host_that_is_back_is_mentioned_once(run: Run, last: str | RefusedError) -> None:
-    answers = iter([UnreachableError("no connection"), UnreachableError("no connection"), last])
-
-    def ask() -> str:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
+    ask = Mock(side_effect=[*2 * [UnreachableError("no connection")], last])
     with suppress(RefusedError):
         assert run.volunteer._ask(threading.Event(), ask) == "here"
     said = run.terminal.getvalue()
