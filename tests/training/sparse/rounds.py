@@ -84,11 +84,17 @@ def make_swarm(folder: Path, closer: str, store: Any = None) -> Swarm:
 
 
 def make_payload(
-    swarm: Swarm, state: SharedState, key: RSAPrivateKey, samples: int = 16, size: float = 1e-3
+    swarm: Swarm,
+    state: SharedState,
+    key: RSAPrivateKey,
+    samples: int = 16,
+    size: float = 1e-3,
+    **changes: Any,
 ) -> bytes:
-    generator = torch.Generator().manual_seed(7)
-    update = encode(size * torch.randn(LAYOUT.elements, generator=generator), LAYOUT)
-    return payload.write(swarm.round_of(state), samples, update, key)
+    """A payload for the round of a state, or for one with such changes."""
+    vector = torch.randn(swarm.layout.elements, generator=torch.Generator().manual_seed(7))
+    of = replace(swarm.round_of(state), **changes)
+    return payload.write(of, samples, encode(size * vector, swarm.layout), key)
 
 
 def make_report(

@@ -1,8 +1,7 @@
-"""training/sparse/codec.py: updates in few bits, and bytes that are none."""
+"""training/sparse/codec and layout: updates in few bits, without gaps, and bytes that are none."""
 
 import math
 import struct
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.run.recipes import PAPER
 from training.sparse.codec import decode, encode
-from training.sparse.layout import BLOCK, KEPT, Layout, kept_of
+from training.sparse.layout import BLOCK, KEPT, Layout, kept_of, pack, packed_bytes, unpack
 
 ROUNDING = 2.0**-8  # of a number to bfloat16's 8 significant bits, relative, at most
 SIZES = st.lists(st.integers(1, 2 * BLOCK + 100), min_size=1, max_size=4).map(tuple)
@@ -49,19 +48,16 @@ def test_the_papers_model_takes_less_than_four_megabytes_and_a_quarter_of_a_bit(
     assert 8 * layout.update_bytes / layout.elements <= 0.25
 
 
-def blocks_given_and_kept(
-    layout: Layout, seed: int, spread: float
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Each block of a vector, and what is left of it when it was encoded and decoded."""
+@given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
+@example((1,), 0, 0.0)
+def test_each_blocks_largest_are_kept_and_less_is_left(
+    sizes: tuple[int, ...], seed: int, spread: float
+) -> None:
+    layout = Layout(sizes)
     vector = draw(layout, seed, spread)
     decoded = decode(encode(vector, layout), layout).dense(layout.elements)
     lengths = layout.lengths.tolist()
-    return zip(vector.split(lengths), decoded.split(lengths), strict=True)
-
-
-@given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
-def test_each_blocks_largest_are_kept(sizes: tuple[int, ...], seed: int, spread: float) -> None:
-    for given_block, block in blocks_given_and_kept(Layout(sizes), seed, spread):
+    for given_block, block in zip(vector.split(lengths), decoded.split(lengths), strict=True):
         assert block.count_nonzero() == kept_of(len(block))
         is_kept = block != 0
         smallest_kept = given_block[is_kept].abs().min()
@@ -72,14 +68,10 @@ def test_each_blocks_largest_are_kept(sizes: tuple[int, ...], seed: int, spread:
         apart = largest - smallest_kept + ROUNDING * largest
         assert ((block - given_block)[is_kept].abs() <= apart * (1 + 1e-6)).all()
 
-
-@given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
-@example((1,), 0, 0.0)
-def test_what_is_left_of_a_block_is_less(sizes: tuple[int, ...], seed: int, spread: float) -> None:
-    # Taking the mean of n magnitudes off each leaves the sum of squares less n mean^2, which is
-    # at least sum^2 / n, which is at least the squares' sum / n. The kept k of m elements hold at
-    # least k/m of all squares: 1/m of them is gone, but for the rounding of the magnitudes.
-    for given_block, block in blocks_given_and_kept(Layout(sizes), seed, spread):
+        # Taking the mean of n magnitudes off each leaves the sum of squares less n mean^2, which
+        # is at least sum^2 / n, which is at least the squares' sum / n. The kept k of m elements
+        # hold at least k/m of all squares: 1/m of them is gone, but for the rounding of the
+        # magnitudes.
         before = given_block.double().square().sum()
         left = (given_block.double() - block.double()).square().sum()
         gone = (1 - ROUNDING**2 - 1e-6) / len(block)
@@ -196,3 +188,41 @@ def test_one_turned_bit_is_refused_or_changes_the_update(place: int, bit: int) -
         return
     honest = decode(content, SMALL).dense(SMALL.elements)
     assert not torch.equal(update.dense(SMALL.elements), honest)
+
+
+def numbers_of(bits: int) -> st.SearchStrategy[tuple[int, list[int]]]:
+    numbers = st.lists(st.integers(0, 2**bits - 1), max_size=70)
+    return st.tuples(st.just(bits), numbers)
+
+
+@given(st.sampled_from((2, 12)).flatmap(numbers_of))
+def test_unpacked_numbers_are_those_that_were_packed(case: tuple[int, list[int]]) -> None:
+    bits, numbers = case
+    content = pack(torch.tensor(numbers, dtype=torch.int64), bits)
+    assert content.dtype == torch.uint8
+    assert len(content) == packed_bytes(len(numbers), bits)
+    # no more than the bits themselves, filled up to a byte; 12-bit numbers come in pairs
+    spare = 8 * len(content) - bits * len(numbers)
+    assert spare < (8 if bits == 2 else 24)
+    assert unpack(content, bits, len(numbers)).tolist() == numbers
+
+
+def test_the_first_number_takes_the_lowest_bits() -> None:
+    # 3 + 2*4 + 1*16 + 0*64; 0xABC and 0x123 as the little-endian number 0x123ABC
+    assert pack(torch.tensor([3, 2, 1, 0]), 2).tolist() == [27]
+    assert pack(torch.tensor([0xABC, 0x123]), 12).tolist() == [0xBC, 0x3A, 0x12]
+
+
+@pytest.mark.parametrize(
+    ("content", "bits", "count", "reason"),
+    [
+        ([4], 2, 1, "not zero"),
+        ([0, 16, 0], 12, 1, "not zero"),
+        *(([0] * size, 12, 2, f"{size} bytes for 2 numbers of 12 bits") for size in (0, 2, 4)),
+    ],
+)
+def test_spare_bits_are_zero_and_no_byte_is_missing_or_more(
+    content: list[int], bits: int, count: int, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        unpack(torch.tensor(content, dtype=torch.uint8), bits, count)

@@ -121,11 +121,8 @@ def make_run(
         arguments = new_student(place).peer_arguments(swarm, FIRST, key, 4e-3)
         is_bad = attack is not None and not place
         peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
-    settings, clock = (
-        replace(SETTINGS, quorum=1, grace=0.0, longest=0.0),
-        itertools.count().__next__,
-    )
-    host = Host(swarm, store, FIRST.copy(), settings, clock=clock, judge=Judge(losses))
+    hasty, clock = replace(SETTINGS, quorum=1, grace=0.0, longest=0.0), itertools.count().__next__
+    host = Host(swarm, store, FIRST.copy(), hasty, clock=clock, judge=Judge(losses))
     return Run(host, peers, keys[0], [])
 
 

@@ -11,17 +11,7 @@ from training.access.envelope import FileError
 from training.sparse import report
 from training.sparse.report import Report
 
-REPORT = Report(
-    name="alice",
-    state="training",
-    session=1000.0,
-    time=1060.5,
-    number=7,
-    loss=2.5,
-    bytes_sent=10,
-    bytes_received=20,
-    milestones={"connect": 1.5},
-)
+REPORT = Report("alice", "training", 1000.0, 1060.5, 7, 2.5, 10, 20, {"connect": 1.5})
 
 
 def test_a_report_is_read_as_written(keys: list[RSAPrivateKey], identities: list[str]) -> None:
@@ -54,16 +44,11 @@ def test_fields_are_checked(keys: list[RSAPrivateKey], field: str, value: Any) -
         report.read(content, "our-run", now=1100.0)
 
 
-def test_a_report_of_another_run_or_kind_or_a_changed_one_is_refused(
-    keys: list[RSAPrivateKey],
-) -> None:
-    content = report.write("our-run", REPORT, keys[1])
+def test_a_report_of_another_run_or_kind_is_refused(keys: list[RSAPrivateKey]) -> None:
     for other, words in (
         (report.write("their-run", REPORT, keys[1]), "another run"),
         (envelope.seal("payload", {}, b"", keys[1]), "not a report"),
         (envelope.seal("report", {"run": "our-run"}, b"", keys[1]), "other fields"),
-        (b"", "too short"),
-        (content.replace(b'"number":7', b'"number":8'), "did not sign"),
     ):
         with pytest.raises(FileError, match=words):
             report.read(other, "our-run", now=1100.0)

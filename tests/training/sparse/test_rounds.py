@@ -10,13 +10,13 @@ import pytest
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
-from tests.training.sparse.rounds import Student
+from tests.training.sparse.rounds import Student, make_payload
 from training.access import envelope
 from training.access.envelope import FileError
-from training.sparse import catching_up, closing, payload
+from training.sparse import catching_up, closing
 from training.sparse.catching_up import follow, join
 from training.sparse.closing import Closing, ClosingError, DivergedError, Swarm
-from training.sparse.codec import decode, encode
+from training.sparse.codec import decode
 from training.sparse.layout import Layout
 from training.sparse.open_round import OpenRound
 from training.sparse.peer import Peer, published
@@ -60,12 +60,9 @@ def close_round(swarm: Swarm, state: SharedState, sums: list[str], key: RSAPriva
     open_round.close(key)
 
 
-def offer(swarm: Swarm, key: RSAPrivateKey, size: float = 1e-3, **changes: Any) -> str:
+def offer(swarm: Swarm, key: RSAPrivateKey, **changes: Any) -> str:
     """Publish a payload of the first round."""
-    of = replace(swarm.round_of(FIRST), **changes)
-    generator = torch.Generator().manual_seed(7)
-    update = encode(size * torch.randn(LAYOUT.elements, generator=generator), LAYOUT)
-    return swarm.store.put(payload.write(of, 16, update, key))
+    return swarm.store.put(make_payload(swarm, FIRST, key, **changes))
 
 
 def test_peers_of_uneven_pace_learn_the_same_bits(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
@@ -227,10 +224,11 @@ def test_a_checkpoint_that_no_list_vouches_for_is_refused(swarm: Swarm, closed: 
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(swarm: Swarm) -> None:
-    good = swarm.store.get(catching_up.publish(swarm.store, FIRST), 10**6)
     bad = FIRST.copy()
     bad.weights[0] = float("nan")
-    not_finite = swarm.store.get(catching_up.publish(swarm.store, bad), 10**6)
+    good, not_finite = (
+        swarm.store.get(catching_up.publish(swarm.store, one), 10**6) for one in (FIRST, bad)
+    )
     for content, reason in (
         (good[:-1], "another model"),
         (good + b"\0", "more than"),

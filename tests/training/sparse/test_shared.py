@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
@@ -111,11 +112,9 @@ def test_no_peer_counts_more_than_the_limits_allow(told: list[tuple[int, float]]
     given_updates = [Contribution.of(samples, of_norm(norm)) for samples, norm in told]
     factors = shares(given_updates)
     assert sum(factors) <= 1 + 1e-6
-    middle = sorted(samples for samples, _ in told)[(len(told) - 1) // 2 : len(told) // 2 + 1]
-    most = HEAVIEST * sum(middle) / len(middle)
+    most = HEAVIEST * median(samples for samples, _ in told)
     counted = sum(min(samples, most) for samples, _ in told)
-    norms = sorted(norm for _, norm in told)[(len(told) - 1) // 2 : len(told) // 2 + 1]
-    longest = LONGEST * sum(norms) / len(norms)
+    longest = LONGEST * median(norm for _, norm in told)
     for factor, (samples, norm) in zip(factors, told, strict=True):
         assert factor <= most / counted * (1 + 1e-6)
         assert factor * norm <= min(samples, most) / counted * longest * (1 + 1e-6)

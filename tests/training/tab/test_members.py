@@ -101,7 +101,6 @@ def test_the_figure_answers_a_guess_by_the_loss(slope: float, guess: str, words:
     assert words in ask("guessed", losses=losses, guess=guess)
 
 
-@pytest.mark.filterwarnings("ignore")  # the library's own, of NumPy and PyTorch
 @pytest.mark.parametrize(("bits", "wire"), [(32, "exact"), (16, "float16"), (8, "adaptive")])
 def test_what_arrives_is_what_the_library_makes_of_each_piece(bits: int, wire: str) -> None:
     torch.manual_seed(2)

@@ -20,6 +20,7 @@ from training.run.recipes import REHEARSAL
 from training.sparse import catching_up, payload, report, shared
 from training.sparse.codec import decode, encode
 from training.sparse.layout import Layout
+from training.sparse.report import Report
 from training.sparse.shared import Contribution, SharedState, flatten
 from training.sparse.store import FolderStore
 
@@ -100,21 +101,11 @@ def test_the_host_reads_a_tabs_payload_and_report(tmp_path: Path) -> None:
     found = payload.read(base64.b64decode(sent["content"]), of, swarm.layout, math.inf)
     assert found.samples == 24
     assert found.peer == sent["identity"] == sent["signer"] == peer_id_of(sent["text"])
-    told = {
-        "run": swarm.run,
-        "name": "Åsa",
-        "state": "training",
-        "session": 1764110000,
-        "time": 1764110000.125,
-        "number": 3,
-        "loss": 0.0001,
-        "bytes_sent": 5,
-        "bytes_received": 0,
-        "milestones": {"state": 2, "connect": 1},
-    }
-    sent = ask("sealed", kind="report", fields=told, body="")
-    signer, read = report.read(base64.b64decode(sent["content"]), swarm.run, now=1764110001)
-    assert (signer, read.name, read.loss) == (sent["identity"], "Åsa", 0.0001)
+    reached = {"state": 2.0, "connect": 1.0}
+    told = Report("Åsa", "training", 1764110000.0, 1764110000.125, 3, 0.0001, 5, 0, reached)
+    sent = ask("sealed", kind="report", fields={"run": swarm.run} | asdict(told), body="")
+    found = report.read(base64.b64decode(sent["content"]), swarm.run, now=1764110001)
+    assert found == (sent["identity"], told)
 
 
 def test_a_tab_opens_what_a_python_peer_signed_and_nothing_else() -> None:
