@@ -52,9 +52,7 @@ NEVER_FAIL = ("status", "access")  # a volunteer goes on without them
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(content=CONTENTS)
 @example(content=DEEP)
 @example(content=NO_UTF_8)

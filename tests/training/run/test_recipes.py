@@ -1,4 +1,4 @@
-"""Recipes as data: what a file may say, and what it may not."""
+"""Recipes as data: what a file may say, and what it may not; the learning rate over the steps."""
 
 from pathlib import Path
 
@@ -9,8 +9,17 @@ from calculator.errors import InputError
 from calculator.planner.forecast import forecast
 from calculator.planner.presets import PRESETS
 from calculator.swarm.aggregation import Aggregation
+from tests.pages.scripts import call
 from training.model.build import build_model
-from training.run.recipes import PAPER, PAPER_LOCAL, TINY, find_recipe
+from training.run.recipes import (
+    PAPER,
+    PAPER_LOCAL,
+    TINY,
+    ScheduleSettings,
+    corners,
+    find_recipe,
+    learning_rate_factor,
+)
 from training.run.runfile import parse
 from training.sparse.layout import Layout
 
@@ -28,6 +37,8 @@ sharing_groups = "none"
 aggregation = "mean"
 progress_refresh = [1, 2.5]
 """
+
+ON_TINY = 'base = "tiny"\n'
 
 
 def test_a_run_says_only_what_differs_from_its_base() -> None:
@@ -50,32 +61,21 @@ def test_a_run_file_with_a_recipe_is_read_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("text", "field"),
     [
-        ('name = "mine"', "name"),
-        ("modle = 1", "modle"),
-        ("model = 1", "model"),
-        ("[recipe.model]\nhidden_size = 1.5", "model.hidden_size"),
-        ("[recipe.model]\ntoken_shift = 1", "model.token_shift"),
-        ("[recipe.optimizer]\nlearning_rate = nan", "optimizer.learning_rate"),
-        ("[recipe.optimizer]\nbetas = [0.9]", "optimizer.betas"),
-        ('[recipe.swarm]\naggregation = "sum"', "swarm.aggregation"),
-        ("[recipe.sparse]\nseconds = 1", "sparse.learning_rate"),
+        (ON_TINY + 'name = "mine"', "recipe.name"),
+        (ON_TINY + "modle = 1", "recipe.modle"),
+        (ON_TINY + "model = 1", "recipe.model"),
+        (ON_TINY + "[recipe.model]\nhidden_size = 1.5", "recipe.model.hidden_size"),
+        (ON_TINY + "[recipe.model]\ntoken_shift = 1", "recipe.model.token_shift"),
+        (ON_TINY + "[recipe.optimizer]\nlearning_rate = nan", "recipe.optimizer.learning_rate"),
+        (ON_TINY + "[recipe.optimizer]\nbetas = [0.9]", "recipe.optimizer.betas"),
+        (ON_TINY + '[recipe.swarm]\naggregation = "sum"', "recipe.swarm.aggregation"),
+        (ON_TINY + "[recipe.sparse]\nseconds = 1", "recipe.sparse.learning_rate"),
+        (ON_TINY + "[recipe.swarm]\npoll_seconds = 0", "poll_seconds"),
+        ("", "recipe.base"),
+        ('base = "papre"\nseed = 1', "recipe"),
     ],
 )
 def test_what_a_recipe_cannot_say_is_refused_with_its_place(text: str, field: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse(f'name = "our-run"\n[recipe]\nbase = "tiny"\n{text}\n')
-    assert caught.value.field == f"recipe.{field}"
-
-
-@pytest.mark.parametrize(
-    ("text", "field"),
-    [
-        ("", "recipe.base"),
-        ('base = "papre"\nseed = 1', "recipe"),
-        ('base = "tiny"\n[recipe.swarm]\npoll_seconds = 0', "poll_seconds"),
-    ],
-)
-def test_a_recipe_that_makes_none_is_refused(text: str, field: str) -> None:
     with pytest.raises(InputError) as caught:
         parse(f'name = "our-run"\n[recipe]\n{text}\n')
     assert caught.value.field == field
@@ -99,3 +99,25 @@ def test_the_paper_with_local_steps_exchanges_what_the_planner_counts() -> None:
         layout = Layout.of(build_model(PAPER_LOCAL).parameters())
     scales = layout.sections[0]  # the planner, as SparseLoCo, counts places and values
     assert layout.update_bytes - scales == pytest.approx(found.message, rel=0.001)
+
+
+def test_schedule_warms_up_and_ends_at_zero() -> None:
+    schedule = ScheduleSettings(total_steps=31_250, warmup_steps=3_125)
+    assert learning_rate_factor(schedule, 0) == pytest.approx(1 / 3_125)
+    assert learning_rate_factor(schedule, 3_124) == 1.0
+    assert learning_rate_factor(schedule, 3_125) == 1.0
+    assert learning_rate_factor(schedule, (31_250 + 3_125) // 2) == pytest.approx(0.5, abs=1e-4)
+    assert learning_rate_factor(schedule, 31_250) == 0.0
+    assert learning_rate_factor(schedule, 40_000) == 0.0
+
+
+@pytest.mark.parametrize(("total", "warm_up"), [(300, 10), (40, 0), (40, 1), (7, 7), (1, 0)])
+def test_the_page_draws_the_rates_that_volunteers_follow(total: int, warm_up: int) -> None:
+    schedule = ScheduleSettings(total, warm_up)
+    steps, rates = zip(*corners(schedule, 0.05), strict=True)
+    asked = range(1, total + 3)
+    drawn = call(
+        "docs/assets/live/series.js", "interpolate", [[steps, rates, step] for step in asked]
+    )
+    # the page counts steps from 1, the schedule from 0
+    assert drawn == pytest.approx([0.05 * learning_rate_factor(schedule, n - 1) for n in asked])
