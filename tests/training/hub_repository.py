@@ -1,4 +1,4 @@
-"""A server on this machine that speaks the Hub's interface for one repository of models.
+"""A server on this machine that speaks the Hub's interface for one repository.
 
 Commits are kept in memory: each is all files as of then. What goes wrong can be chosen.
 """
@@ -10,18 +10,24 @@ import re
 from http.server import ThreadingHTTPServer
 from typing import Any
 
+import pytest
+from huggingface_hub import constants
+
 from tests.training.answering import Answering
 
 TOKEN = "hf_of-the-test"
 
 
 class HubRepository(ThreadingHTTPServer):
-    """`fail` is how many of the next requests of a kind (`commit`, `upload`) get an error 500."""
+    """As models to be written and read, and as a data set to be read.
+
+    `fail` is how many of the next requests of a kind (`commit`, `upload`, `file`) get an error.
+    """
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.commits: dict[str, dict[str, bytes]] = {}
         self.messages: list[str] = []
         self.stored: dict[str, bytes] = {}
@@ -38,6 +44,15 @@ class HubRepository(ThreadingHTTPServer):
     @property
     def newest(self) -> dict[str, bytes]:
         return list(self.commits.values())[-1] if self.commits else {}
+
+
+def use_hub(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Let the Hub's library look for it at this address."""
+    template = address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
 
 
 class _Handler(Answering):
@@ -79,13 +94,26 @@ class _Handler(Answering):
         return self._answer({})
 
     def do_GET(self) -> None:
-        found = re.fullmatch(r"/someone/model/resolve/([^/]+)/(.+)", self.path)
-        files = self.server.commits.get(found[1], self.server.newest) if found else {}
-        if not found or found[2] not in files:
+        path, newest = self.path.partition("?")[0], self.server.newest
+        if path.startswith("/api/datasets/someone/"):
+            files = [
+                {"type": "file", "path": name, "size": len(content), "oid": name}
+                for name, content in newest.items()
+            ]
+            revision = next(reversed(self.server.commits))
+            about = {"id": "someone/pictures", "sha": revision, "siblings": []}
+            return self._answer(files if "/tree/" in path else about)
+        found = re.fullmatch(r"(?:/datasets)?/someone/\w+/resolve/([^/]+)/(.+)", path)
+        files_then = self.server.commits.get(found[1], newest) if found else {}
+        if not found or found[2] not in files_then:
             return self._answer({"error": "not found"}, 404)
-        return self._send_file(files[found[2]])
+        if self._fails("file"):
+            return self._answer({"error": "broken"}, 503)
+        return self._send_file(files_then[found[2]], found[1])
 
-    def _send_file(self, content: bytes) -> None:
+    do_HEAD = do_GET
+
+    def _send_file(self, content: bytes, revision: str) -> None:
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         start = 0
         if asked and not self.server.without_ranges:
@@ -97,7 +125,11 @@ class _Handler(Answering):
         rest = content[start:]
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(rest)))
+        self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+        self.send_header("X-Repo-Commit", revision)
         self.end_headers()
+        if self.command == "HEAD":
+            return
         if self.server.cut > 0:
             self.server.cut -= 1
             rest = rest[: len(rest) // 2]

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -70,11 +71,8 @@ def test_what_goes_wrong_in_the_thread_is_raised_where_it_is_asked(tmp_path: Pat
 def test_who_waits_for_data_can_be_stopped(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     stream = streaming.stream(RECIPE, b"peer", shards, say=said.append)
-
-    def fail(_name: str) -> None:
-        raise ConnectionError("the line is cut")
-
-    monkeypatch.setattr(stream._source, "take", fail)
+    cut = Mock(side_effect=ConnectionError("the line is cut"))
+    monkeypatch.setattr(stream._source, "take", cut)
     ahead, stop = BatchesAhead(stream), threading.Event()
     threading.Timer(0.5, stop.set).start()
     assert list(ahead.until(stop)) == []

@@ -140,9 +140,7 @@ def test_a_shard_of_endless_rows_ends(tmp_path: Path, monkeypatch: pytest.Monkey
         next(samples)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(data=st.data())
 def test_a_shard_with_other_bytes_is_read_or_left_out(tmp_path: Path, data: st.DataObject) -> None:
     good = tmp_path / "codes-00000.parquet"
