@@ -20,6 +20,7 @@ from training.run.supervisor import Worker
 
 Found = TypeVar("Found")
 
+MOST_STARTS = 3  # of a member: more are no bad luck
 PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
 
 
@@ -40,6 +41,7 @@ class Swarm:
     Attributes:
         steps: of the run's schedule; by default more than any machine makes during a test.
         exchange, store: of the run file, for a recipe with local steps.
+        options: of each volunteer.
         homes: network namespaces of those who have one.
     """
 
@@ -48,9 +50,11 @@ class Swarm:
     recipe: str = "short"
     exchange: str = ""
     store: str = ""
+    options: tuple[str, ...] = ()
     homes: dict[str, str] = field(default_factory=dict)
     members: dict[str, Worker] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
 
     @property
     def live(self) -> Path:
@@ -95,22 +99,28 @@ class Swarm:
         return worker
 
     def await_start(self, *names: str) -> None:
-        """Wait until all have started; a start that hangs or fails is tried again."""
+        """Wait until all have started."""
+        started = f"{', '.join(names)} to start"
+        self.await_work(started, lambda: all(self.members[n].has_started for n in names), *names)
 
-        starts = dict.fromkeys(names, 1)
+    def await_work(self, what: str, condition: Callable[[], object], *names: str) -> None:
+        """Wait until members, by default all, have brought something about.
 
-        def have_started() -> bool:
-            for name in names:
+        Whose start hangs or who ends is started again, as its supervisor does: a monitor ends where
+        a process of the averaging library hangs.
+        """
+
+        def is_done() -> bool:
+            for name in names or self.members:
                 worker = self.members[name]
                 if worker.hangs or worker.exit_code is not None:
                     worker.kill()
-                    said = self.said(name)
-                    assert starts[name] < 3, f"{name} does not start: {said[-2000:]}"
-                    starts[name] += 1
+                    starts = self.starts[name] = self.starts.get(name, 1) + 1
+                    assert starts <= MOST_STARTS, f"{name} ends: {self.said(name)[-2000:]}"
                     worker.start()
-            return all(self.members[name].has_started for name in names)
+            return bool(condition())
 
-        wait_for(f"{', '.join(names)} to start", have_started)
+        wait_for(what, is_done)
 
     def step_of(self, name: str) -> int:
         return int(status.read(self.folder / name).get("step", 0))
@@ -138,10 +148,14 @@ class Swarm:
         """Start the monitor and volunteers; the monitor's port."""
         port = str(free_port())
         self.begin_at(port)
-        for name in volunteers:
-            self.start(name, "--name", name)
-        self.await_start(*volunteers)
+        self.join(*volunteers)
         return port
+
+    def join(self, *names: str) -> None:
+        """Start volunteers, and wait until they have started."""
+        for name in names:
+            self.start(name, "--name", name, *self.options)
+        self.await_start(*names)
 
     def begin_at(self, port: str) -> None:
         """Start the monitor alone, and write its address into the run file."""
@@ -169,6 +183,12 @@ class Swarm:
             wait_for(f"{name} to end", lambda w=worker: w.exit_code is not None)
             self.seen[f"exit code of {name}"] = worker.exit_code
 
+    def assert_loss_fell(self) -> None:
+        """See that the loss at the end is lower than at the beginning."""
+        losses = [line["loss"] for line in self.lines() if line["loss"] is not None]
+        assert len(losses) > len(self.lines()) / 2
+        assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1
+
     def said(self, name: str) -> str:
         """A process' terminal so far."""
         return (self.folder / name / "terminal.txt").read_text()
@@ -180,32 +200,3 @@ class Swarm:
                 worker.process.send_signal(signal.SIGTERM)
         for worker in self.members.values():
             worker.stop(60)
-
-
-@dataclass
-class RoundsSwarm(Swarm):
-    """The processes of a run with local steps."""
-
-    recipe: str = "tiny-sparse"
-
-    def begin(self, *volunteers: str) -> str:
-        """Start the monitor, which is the host of the rounds, and volunteers; the port."""
-        port = str(free_port())
-        self.exchange = f"http://127.0.0.1:{port}"
-        self.begin_at(port)
-        for name in volunteers:
-            self.start(name, "--name", name, "--no-doctor")
-        self.await_start(*volunteers)
-        return port
-
-    def assert_all_ended_well(self) -> None:
-        """See that every process ended with status 0, and every round has its line."""
-        for name in self.members:
-            assert self.seen[f"exit code of {name}"] == 0, self.said(name)
-        assert [line["step"] for line in self.lines()] == list(range(1, self.steps + 1))
-
-    def assert_loss_fell(self) -> None:
-        """See that the loss at the end is lower than at the beginning."""
-        losses = [line["loss"] for line in self.lines() if line["loss"] is not None]
-        assert len(losses) > self.steps / 2
-        assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1

@@ -5,14 +5,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from statistics import median_high
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.training.processes import RoundsSwarm, wait_for
+from tests.training.processes import Swarm, wait_for
 from tests.training.sparse import object_server
 from tests.training.sparse.object_server import ObjectServer
 from training.access.grants import peer_id_of
@@ -36,8 +35,11 @@ STAYING = ("alice", "carol")
 
 
 @dataclass
-class Scenario(RoundsSwarm):
+class Scenario(Swarm):
     """The events to play, one after the other, and the observations made meanwhile."""
+
+    recipe: str = "tiny-sparse"
+    options: tuple[str, ...] = ("--no-doctor",)
 
     def __post_init__(self) -> None:
         self.objects = ObjectServer(self.folder / "objects")
@@ -67,6 +69,7 @@ class Scenario(RoundsSwarm):
             super().start_monitor(port, *arguments)
 
     def begin_at(self, port: str) -> None:
+        self.exchange = f"http://127.0.0.1:{port}"  # the monitor is the host of the rounds
         super().begin_at(port)
         wait_for("the checkpoint to be in the store", self.objects.names)
 
@@ -89,8 +92,7 @@ class Scenario(RoundsSwarm):
 
     def take_in(self, name: str) -> None:
         self.seen["step of the late start"] = self.last_line()
-        self.start(name, "--name", name, "--no-doctor")
-        self.await_start(name)
+        self.join(name)
         wait_for(f"a round of {name}", lambda: status.read(self.folder / name)["samples"])
 
     def rounds(self) -> Rounds:
@@ -112,7 +114,9 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
 
 def test_the_loss_falls_round_after_round_and_everybody_ends_well(swarm: Scenario) -> None:
-    swarm.assert_all_ended_well()
+    for name in swarm.members:
+        assert swarm.seen[f"exit code of {name}"] == 0, swarm.said(name)
+    assert [line["step"] for line in swarm.lines()] == list(range(1, swarm.steps + 1))
     swarm.assert_loss_fell()
     assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
@@ -165,7 +169,7 @@ def test_traffic_is_counted_and_goes_through_the_store_where_that_works(swarm: S
     assert usual("without", "bytes_sent") > payload_bytes
     assert f"{swarm.store} works" in swarm.said("monitor")
     assert len(swarm.seen["in the store"]) > 1 + SOME
-    kept = FolderStore(swarm.folder / "monitor" / "exchange")
+    kept = swarm.rounds().store
     updates = [kept.find(name) for name in kept.names(f"payloads/{swarm.steps - 1:09d}")]
     update = kept.get(str(updates[0]), 10**6)
     assert usual("with", "bytes_received") + len(update) < usual("without", "bytes_received")
@@ -195,7 +199,6 @@ def test_the_published_weights_are_those_that_the_rounds_made(swarm: Scenario) -
 
 
 def test_old_rounds_are_removed_and_pictures_drawn(swarm: Scenario) -> None:
-    exchange = Path(swarm.folder / "monitor" / "exchange")
-    assert len(FolderStore(exchange).names("checkpoints")) == 2
+    assert len(swarm.rounds().store.names("checkpoints")) == 2
     assert closing.find(swarm.rounds(), 0) is None
     assert swarm.step_drawn() == swarm.steps

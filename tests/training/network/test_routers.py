@@ -1,13 +1,13 @@
 """Volunteers behind routers, in network namespaces with real processes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from tests.training.network.homes import Router, Street, UnavailableError
-from tests.training.processes import Swarm, wait_for
+from tests.training.processes import Swarm
 from training.averaging.optimizer import MOST_STEPS
 from training.model import checkpoint
 from training.run.recipes import TINY
@@ -17,16 +17,15 @@ pytestmark = pytest.mark.swarm
 PORT = "31337"
 STEPS = 6  # seen before something else happens
 HELPED = "all 2 volunteers are behind routers: the organizers average for them"
-MOST_STARTS = 3  # of a member: more are no bad luck
 
 
 @dataclass
 class Neighbourhood(Swarm):
     """A swarm whose members live in namespaces."""
 
+    options: tuple[str, ...] = ("--no-doctor",)
     street: Street = field(default_factory=Street)
     places: dict[str, list[str]] = field(default_factory=dict)
-    starts: dict[str, int] = field(default_factory=dict)
 
     def build(self, **routers: Router) -> None:
         for number, (name, router) in enumerate(routers.items(), start=1):
@@ -36,29 +35,6 @@ class Neighbourhood(Swarm):
 
     def place(self, name: str) -> list[str]:
         return self.places[name]
-
-    def join(self, *names: str) -> None:
-        for name in names:
-            self.start(name, "--name", name, "--no-doctor")
-        self.await_start(*names)
-
-    def await_work(self, what: str, condition: Callable[[], object]) -> None:
-        """Wait until the members have brought something about.
-
-        Whoever ends by itself is started again, as its supervisor does: a monitor ends where a
-        process of the averaging library hangs.
-        """
-
-        def is_done() -> bool:
-            for name, worker in self.members.items():
-                if worker.exit_code is not None:
-                    worker.kill()
-                    starts = self.starts[name] = self.starts.get(name, 1) + 1
-                    assert starts <= MOST_STARTS, f"{name} ends: {self.said(name)[-2000:]}"
-                    worker.start()
-            return bool(condition())
-
-        wait_for(what, is_done)
 
     def await_shared_steps(self, *names: str) -> None:
         """Wait until these volunteers and who averages for them made steps, and it is booked."""

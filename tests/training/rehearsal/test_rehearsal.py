@@ -6,7 +6,10 @@ import re
 import shlex
 import signal
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -23,6 +26,24 @@ from training.run.live import ProgressLine
 from training.run.recipes import LANGUAGE, TINY
 from training.run.supervisor import COMMAND
 
+Rehearse = Callable[..., Rehearsal]
+
+
+@pytest.fixture
+def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
+    """Makes a rehearsal with some options that has come to a step, and ends its processes."""
+    with ExitStack() as stack:
+
+        def make(step: int = 0, stop: threading.Event | None = None, **options: Any) -> Rehearsal:
+            chosen = RehearsalOptions(minutes=1, **{"recipe": "tiny"} | options)
+            rehearsal = Rehearsal(chosen, tmp_path, stop or threading.Event())
+            stack.callback(rehearsal.stop_all)
+            if step:
+                rehearsal.live.append(ProgressLine(step, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
+            return rehearsal
+
+        yield make
+
 
 @pytest.mark.parametrize(
     ("seconds", "step", "share"),
@@ -30,28 +51,22 @@ from training.run.supervisor import COMMAND
     ids=["slow", "fast", "at once"],
 )
 def test_what_happens_in_a_rehearsal_follows_its_time_or_its_steps(
-    tmp_path: Path, seconds: float, step: int, share: float
+    rehearse: Rehearse, seconds: float, step: int, share: float
 ) -> None:
     """A fast machine makes the 25 steps of a minute in less, and nothing must be left out."""
-    rehearsal = Rehearsal(RehearsalOptions(minutes=1, recipe="tiny"), tmp_path, threading.Event())
-    try:
-        if step:
-            rehearsal.live.append(ProgressLine(step, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
-        assert rehearsal._share_done(seconds) == pytest.approx(share)
-    finally:
-        rehearsal.authority.stop()
+    assert rehearse(step)._share_done(seconds) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
-    tmp_path: Path,
+    rehearse: Rehearse,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     number: signal.Signals,
 ) -> None:
     stop = threading.Event()
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    rehearsal = Rehearsal(RehearsalOptions(minutes=1, recipe="tiny"), tmp_path, stop)
+    rehearsal = rehearse(1, stop)
 
     def draw_for_long() -> None:
         os.kill(os.getpid(), number)
@@ -61,7 +76,6 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
     try:
         supervisor.stop_on_signals(stop)
         handlers = {one: signal.getsignal(one) for one in before}
-        rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
         monkeypatch.setattr(rehearsal, "_show_samples", draw_for_long)
         assert rehearsal.conclude() == 1
         assert "stopped while drawing" in capsys.readouterr().out
@@ -69,7 +83,6 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
-        rehearsal.authority.stop()
 
 
 @pytest.mark.swarm
@@ -100,13 +113,12 @@ def test_a_rehearsal_trains_and_ends_with_pictures(
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
-    tmp_path: Path,
+    rehearse: Rehearse,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     is_open: bool,
 ) -> None:
-    options = RehearsalOptions(recipe="tiny-sparse", is_open=is_open)
-    rehearsal = Rehearsal(options, tmp_path, threading.Event())
+    rehearsal = rehearse(recipe="tiny-sparse", is_open=is_open)
     awaited: list[str] = []
 
     def await_start(_worker: supervisor.Worker, who: str) -> dict[str, list[str]]:
@@ -118,10 +130,7 @@ def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
     monkeypatch.setattr(supervisor.Worker, "start", lambda _worker: None)
     monkeypatch.setattr(rehearsal, "_await_start", await_start)
     monkeypatch.setattr(rehearsal, "_look_on", lambda: None)
-    try:
-        rehearsal.run()
-    finally:
-        rehearsal.stop_all()
+    rehearsal.run()
     said = capsys.readouterr().out
     run = runfile.load(str(rehearsal.run_file))
     parsed = make_parser().parse_args(rehearsal.monitor.command[len(COMMAND) :])
@@ -133,10 +142,10 @@ def test_an_open_rehearsal_asks_for_no_account_and_says_where_a_tab_can_join(
     assert (f"browser's tab:     {rehearsal.exchange}/live/?run=rehearsal" in said) is is_open
 
 
-def test_language_models_continue_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rehearsal = Rehearsal(RehearsalOptions(recipe="language"), tmp_path, threading.Event())
-    rehearsal.authority.stop()
-    rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
+def test_language_models_continue_texts(
+    rehearse: Rehearse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rehearsal = rehearse(1, recipe="language")
     checkpoint.publish(rehearsal.live, build_model(LANGUAGE), 1, None, "")
     assert rehearsal.conclude() == 0
     assert f"  {LANGUAGE.generation.prompts[0]} " in capsys.readouterr().out
