@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -200,29 +199,14 @@ def test_the_stored_token_is_found(tmp_path: Path) -> None:
 PEER_ID = grants.peer_id_of(PEER)
 
 
-class Table:
-    """A hash table with one list of grants, which counts who looks."""
-
-    def __init__(self, *listed: Grant) -> None:
-        self.listed, self.looks, self.is_slow, self.sent = listed, 0, False, {}  # type: ignore[var-annotated]
-
-    async def answer(self) -> object:
-        if self.is_slow:
-            raise TimeoutError
-        end = time.time() + 60
-        given = {
-            tag_of(grant.peer_public_key): ValueWithExpiration(grant.to_bytes(), end)
-            for grant in self.listed
-        }
-        return ValueWithExpiration(given, end)
-
-    def get(self, key: str, *, latest: bool, return_future: bool) -> object:
-        assert (key, latest, return_future) == ("our-run_access", True, True)
-        self.looks += 1
-        return self.answer()
-
-    def store(self, **sent: object) -> None:
-        self.sent = sent
+def table_of(*listed: Grant) -> Mock:
+    """A hash table with one list of grants."""
+    end = time.time() + 60
+    given = {
+        tag_of(grant.peer_public_key): ValueWithExpiration(grant.to_bytes(), end)
+        for grant in listed
+    }
+    return Mock(get=AsyncMock(return_value=ValueWithExpiration(given, end)))
 
 
 @pytest.fixture
@@ -232,7 +216,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def known(table: Any, membership: Membership | None, folder: Path) -> Callable[[], Grant | None]:
+def known(table: Mock, membership: Membership | None, folder: Path) -> Callable[[], Grant | None]:
     """A search for a peer's grant, by one that has access itself where there is an authority."""
     if membership is not None:
         membership.write(admission(60.0))
@@ -241,58 +225,58 @@ def known(table: Any, membership: Membership | None, folder: Path) -> Callable[[
 
 
 def test_a_grant_is_looked_up_once(membership: Membership, tmp_path: Path, clock: Clock) -> None:
-    table = Table(admission(60.0).grant)
+    table = table_of(admission(60.0).grant)
     find = known(table, membership, tmp_path)
     found = find()
     assert found.peer_id == PEER_ID
     clock.now = 100.0
-    assert (find(), table.looks) == (found, 1)
+    assert find() == found
+    table.get.assert_called_once_with("our-run_access", latest=True, return_future=True)
     BanList(tmp_path).write([contributor_of(PEER_ID)])
     with pytest.raises(GrantError, match="banned"):
         find()
 
 
 def test_where_there_is_no_authority_nobody_needs_a_grant(tmp_path: Path) -> None:
-    table = Table()
+    table = table_of()
     assert known(table, None, tmp_path)() is None
-    assert table.looks == 0
+    assert not table.get.called
 
 
 def test_strangers_cost_few_searches(membership: Membership, tmp_path: Path, clock: Clock) -> None:
     forged = grants.issue(Ed25519PrivateKey.generate(), "our-run", "x", PEER, 2**31)
-    table = Table(forged)
+    table = table_of(forged)
     find = known(table, membership, tmp_path)
     for clock.now, looks in ((0.0, 1), (PAUSE_SECONDS / 2, 1), (PAUSE_SECONDS, 2)):
         with pytest.raises(GrantError, match="announced no grant"):
             find()
-        assert table.looks == looks
-    clock.now, table.is_slow = 2 * PAUSE_SECONDS, True
+        assert table.get.call_count == looks
+    clock.now, table.get.side_effect = 2 * PAUSE_SECONDS, TimeoutError
     with pytest.raises(GrantError, match="announced no grant"):
         find()
-    clock.now, table.is_slow, table.listed = 3 * PAUSE_SECONDS, False, (admission(60.0).grant,)
+    clock.now, table.get = 3 * PAUSE_SECONDS, table_of(admission(60.0).grant).get
     assert find() is not None
 
 
 def test_after_the_end_of_a_grant_the_next_one_is_looked_up(
     membership: Membership, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = Table(admission(30.0).grant)
+    table = table_of(admission(30.0).grant)
     find = known(table, membership, tmp_path)
     first = find()
     later = time.time() + 40
     monkeypatch.setattr(grants.time, "time", lambda: later)
-    clock.now, table.listed = 40.0, (admission(10.0).grant,)
-    second = find()
-    assert second.expires > first.expires
+    clock.now, table.get = 40.0, table_of(admission(10.0).grant).get
+    assert find().expires > first.expires
 
 
 @pytest.mark.parametrize("lifetime", [60.0, 10 * EXPIRATION_SECONDS])
 def test_a_grant_is_announced_to_its_end_but_not_for_long(lifetime: float) -> None:
-    table: Any = Table()
-    grant = admission(lifetime).grant
+    table, grant = Mock(), admission(lifetime).grant
     announce(table, tag_of(PEER), grant)
-    left = table.sent["expiration_time"] - time.time()
+    sent = table.store.call_args.kwargs
+    left = sent["expiration_time"] - time.time()
     assert min(lifetime, EXPIRATION_SECONDS) - 30 < left <= min(lifetime, EXPIRATION_SECONDS)
-    assert table.sent["return_future"]
-    assert grants.parse(table.sent["value"]) == grant
-    assert (table.sent["key"], table.sent["subkey"]) == ("our-run_access", tag_of(PEER))
+    assert sent["return_future"]
+    assert grants.parse(sent["value"]) == grant
+    assert (sent["key"], sent["subkey"]) == ("our-run_access", tag_of(PEER))

@@ -26,10 +26,7 @@ from training.network.trouble import explain
 from training.records.directory import Directory, announce
 from training.rehearsal.command import free_port
 
-pytestmark = [
-    pytest.mark.swarm,
-    pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning"),  # in hivemind
-]
+pytestmark = pytest.mark.swarm
 
 HERE = Endpoint("127.0.0.1")
 RUN = "our-run"

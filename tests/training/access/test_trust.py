@@ -35,11 +35,6 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.HfApi.whoami", lambda *_: whoami(StandInUser("alice")))
 
 
-def forget_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if another process looked."""
-    monkeypatch.delenv(trust._AGREED, raising=False)
-
-
 def test_without_a_yes_the_token_is_not_handed_out() -> None:
     with pytest.raises(AccessRefusedError) as caught:
         trust.token_for(AUTHORITY)
@@ -54,7 +49,7 @@ def test_the_name_is_shown_and_one_yes_is_remembered(
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     trust.agree(AUTHORITY)
     assert f"Send the token to {HOST}?" in capsys.readouterr().err
-    forget_process(monkeypatch)
+    monkeypatch.delenv(trust._AGREED, raising=False)  # as if another process looked
     assert trust.token_for(AUTHORITY).reveal() == ALICE
     trust.agree(AUTHORITY)  # asks nothing: the terminal has no further line
     assert capsys.readouterr().err == ""
@@ -75,7 +70,7 @@ def test_a_script_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AccessRefusedError, match=f"{HOST}; --trust-authority names other.org"):
         trust.agree(AUTHORITY, "other.org")
     trust.agree(AUTHORITY, "Admits.Example.org:8440")
-    forget_process(monkeypatch)
+    monkeypatch.delenv(trust._AGREED, raising=False)  # as if another process looked
     assert trust.is_trusted(AUTHORITY)
 
 

@@ -5,7 +5,7 @@ import multiprocessing
 import secrets
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,17 +83,25 @@ class Guarded(GuardedGradientAverager, Unguarded):
     """Ours, in a group that is given or looked for."""
 
 
-def open_averager(
-    network: Network, gradient: torch.Tensor, meeting: Meeting | None = None, **options: Any
-) -> GradientAverager:
+@contextmanager
+def averaging(
+    network: Network,
+    gradient: torch.Tensor,
+    meeting: Meeting | None = None,
+    kind: type[Unguarded] = Guarded,
+    *,
+    prefix: str,
+    matchmaking: float = 8.0,
+    patience: float = 10.0,
+    **options: Any,
+) -> Iterator[Unguarded]:
+    """An averager that is open while the block runs."""
     parameter = torch.nn.Parameter(torch.zeros(SIZE))
     parameter.grad = gradient
-    kind = Unguarded if options.pop("unguarded", False) else Guarded
     guard = {"largest_weight": 64.0, "unpaced_weight": 64.0} if kind is Guarded else {}
     # a group of its own for each exchange, under the keys that the run has
-    bits = f"{zlib.crc32(options.pop('prefix').encode()) % 2**12:012b}"
+    bits = f"{zlib.crc32(prefix.encode()) % 2**12:012b}"
     kind._get_handle_name = GuardedGradientAverager._get_handle_name  # type: ignore[method-assign]
-    matchmaking, patience = options.pop("matchmaking", 8.0), options.pop("patience", 10.0)
     for _ in range(FORKS):
         averager = kind(
             [parameter],
@@ -117,7 +125,10 @@ def open_averager(
     else:
         pytest.fail(f"No averager started in {FORKS} times {STARTS_WITHIN:.0f} s.")
     averager.accumulate_grads_(SAMPLES)
-    return averager
+    try:
+        yield averager
+    finally:
+        averager.shutdown()
 
 
 def average(
@@ -132,9 +143,9 @@ def average(
     with ExitStack() as stack:
         averagers = []
         for network, (gradient, _, keeps) in zip(networks, sent, strict=True):
-            options = guard if keeps else {"unguarded": True}
-            averagers.append(open_averager(network, gradient, meeting, prefix=prefix, **options))
-            stack.callback(averagers[-1].shutdown)
+            options = guard if keeps else {"kind": Unguarded}
+            averager = averaging(network, gradient, meeting, prefix=prefix, **options)
+            averagers.append(stack.enter_context(averager))
         rounds = [
             averager.step(wait=False, timeout=PATIENCE, weight=weight)
             for averager, (_, weight, _) in zip(averagers, sent, strict=True)
@@ -185,14 +196,14 @@ def test_two_of_three_are_no_group_where_the_honest_must_be_more(
     """A chaotic rehearsal was lost in such groups: one honest peer and the liar made steps."""
     rule = Aggregation.CENTERED_CLIP
     seconds = PATIENCE if meets else 5.0  # an exchange may take long on a busy machine
-    options = {"prefix": f"of {present}", "rule": rule, "patience": seconds}
+    options: dict[str, Any] = {"prefix": f"of {present}", "rule": rule, "patience": seconds}
     options["matchmaking"] = 8.0 if meets else 3.0
     with ExitStack() as stack:
-        averagers = []
-        for network in networks[:2]:
-            averagers.append(open_averager(network, TRUTH.clone(), **options))
-            stack.callback(averagers[-1].shutdown)
-            averagers[-1].expected_peers = present
+        averagers = [
+            stack.enter_context(averaging(one, TRUTH.clone(), **options)) for one in networks[:2]
+        ]
+        for averager in averagers:
+            averager.expected_peers = present
         rounds = [averager.step(wait=False, timeout=seconds) for averager in averagers]
         results = [exchange.exception(PATIENCE) is None for exchange in rounds]
     assert results == [meets, meets]
@@ -242,8 +253,7 @@ def test_an_outsider_gets_no_state_group_or_say(networks: list[Network], tmp_pat
         directory.announce(network.dht, network.subkey, membership.current().grant)
     bans = BanList(tmp_path)
     admission = Directory(member.dht, ours, bans)
-    averager = open_averager(member, TRUTH.clone(), prefix="access", admission=admission)
-    try:
+    with averaging(member, TRUTH.clone(), prefix="access", admission=admission) as averager:
         as_outsider = partial(call_as_outsider, peer=averager.peer_id)
         state, codes = outsider.dht.run_coroutine(as_outsider)
         assert state == 0
@@ -255,5 +265,3 @@ def test_an_outsider_gets_no_state_group_or_say(networks: list[Network], tmp_pat
         assert other.dht.run_coroutine(as_member) == 0
         bans.write([])
         assert other.dht.run_coroutine(as_member) > 0
-    finally:
-        averager.shutdown()

@@ -10,13 +10,6 @@ import torch
 from benchmarks import gradient
 from training.averaging.wire import WireCompression, WireFormat
 
-# hivemind 1.1.12 reads and quantizes in ways that NumPy and PyTorch deprecate
-pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::{category}:hivemind.compression.quantization")
-    for category in ("DeprecationWarning", "UserWarning")
-]
-
-
 RECORDED: dict[str, Any] = json.loads(gradient.PATH.read_text("utf-8"))
 
 

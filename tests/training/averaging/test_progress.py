@@ -77,13 +77,6 @@ def test_a_report_that_claims_to_be_old_or_to_come_does_not_fill_a_batch(told: f
     assert abs(believed.time - get_dht_time()) < 40
 
 
-@pytest.mark.parametrize(
-    "junk", [None, 7, "x", {}, [1], {7: 8}, {b"x": 9}, {subkey_of(KEYS[0]): 1}]
-)
-def test_junk_is_nobodys_progress(junk: object) -> None:
-    assert read_progress(junk) == {}
-
-
 def test_a_declared_pace_counts_for_four_times_the_middle_one_at_most() -> None:
     paces = Paces().credible({"a": 2.0, "b": 2.0, "c": 3.0, "liar": 1e12})
     assert paces["liar"] == FASTEST * 2.0

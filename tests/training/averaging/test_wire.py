@@ -7,11 +7,6 @@ from hypothesis import strategies as st
 
 from training.averaging.wire import WireCompression, WireFormat, expected_bytes
 
-pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::{category}:hivemind.compression.quantization")
-    for category in ("UserWarning", "DeprecationWarning")  # numpy and torch deprecate its calls
-]
-
 THRESHOLD = 2**16
 
 

@@ -62,19 +62,14 @@ def test_without_a_run_the_doctor_says_which_recipes_fit(
     assert status == int(worst(findings) is Verdict.PROBLEM)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_colours_are_for_terminals_and_never_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain = command.show(SICK, io.StringIO())
     assert plain == ("problem   Packages        numpy is missing. What to do: install it")
-    coloured = command.show(SICK, Terminal())
-    assert coloured.startswith("\x1b[31mproblem\x1b[0m   Packages ")
+    monkeypatch.setattr(terminal := io.StringIO(), "isatty", lambda: True)
+    assert command.show(SICK, terminal).startswith("\x1b[31mproblem\x1b[0m   Packages ")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in command.show(SICK, Terminal())
+    assert "\x1b" not in command.show(SICK, terminal)
 
 
 OPTIONS = argparse.Namespace(

@@ -3,6 +3,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -103,16 +104,10 @@ def test_a_gpu_is_tried(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) 
     capability["now"] = (8, 0)
     (finding,) = hardware.look_at_gpu(make_setup())
     assert finding.cause.endswith("; computes in bfloat16")
-
-    def fail(size: int, device: str) -> None:
-        raise RuntimeError("CUDA error: no kernel image is available\nfor execution")
-
-    monkeypatch.setattr(torch, "ones", fail)
-    expect(
-        hardware.look_at_gpu(make_setup()),
-        Verdict.PROBLEM,
-        cause="(CUDA error: no kernel image is available)",
-    )
+    error = RuntimeError("CUDA error: no kernel image is available\nfor execution")
+    monkeypatch.setattr(torch, "ones", Mock(side_effect=error))
+    cause = "(CUDA error: no kernel image is available)"
+    expect(hardware.look_at_gpu(make_setup()), Verdict.PROBLEM, cause)
 
 
 @pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found' >&2; exit 6"])
@@ -125,14 +120,11 @@ def test_a_machine_without_a_gpu_computes_on_the_processor(
 
 def test_bitsandbytes_is_tried(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(hardware.look_at_eight_bits(make_setup()), Verdict.FINE)
-
-    def fail(*_arguments: object, **_options: object) -> None:
-        raise RuntimeError(
-            "\nAttempted to use bitsandbytes native library functionality but it's not available.\n"
-            "Original error: libcudart.so.13: cannot open shared object file\n"
-        )
-
-    monkeypatch.setattr(lamb, "quantise", fail)
+    error = RuntimeError(
+        "\nAttempted to use bitsandbytes native library functionality but it's not available.\n"
+        "Original error: libcudart.so.13: cannot open shared object file\n"
+    )
+    monkeypatch.setattr(lamb, "quantise", Mock(side_effect=error))
     expect(hardware.look_at_eight_bits(make_setup()), Verdict.PROBLEM, cause="libcudart.so.13")
 
 

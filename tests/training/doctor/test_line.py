@@ -52,7 +52,6 @@ def test_behind_a_firewall_neither_port_nor_reachability_is_needed(make_setup: M
         expect(look(make_setup(reachable=False), point), Verdict.FINE)
 
 
-@pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
 @pytest.mark.swarm
 def test_an_entry_point_that_is_down_may_come_back(make_setup: MakeSetup) -> None:
     findings = list(line.visit(make_setup(run={"initial_peers": (NOBODY,)}), []))

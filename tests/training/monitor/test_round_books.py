@@ -71,19 +71,15 @@ def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says() -> None:
     assert books.contributors()[0].seconds == 30.0
 
 
-def test_whoever_earned_nothing_is_forgotten_after_an_hour(books: RoundBooks) -> None:
-    books.book(0, TAKEN[:1], {}, 1011.0)
-    books.hear({}, set(), 1010.0 + 3500)
-    assert len(books.contributors()) == 2
-    books.hear({}, set(), 1010.0 + 3700)
-    assert [who.name for who in books.contributors()] == ["alice"]
-
-
-def test_whoever_is_not_present_has_left(books: RoundBooks) -> None:
+def test_whoever_is_not_present_has_left_and_is_forgotten_where_it_earned_nothing(
+    books: RoundBooks,
+) -> None:
     books.hear({ALICE: REPORT, BOB: THEIRS}, {BOB}, 1011.0)
-    line = books.book(0, TAKEN, {}, 1011.0)
+    line = books.book(0, TAKEN[1:], {}, 1011.0)
     assert (line.training, line.left) == (1, 1)
     assert [(who.name, who.state) for who in books.contributors()] == [
-        ("alice", "left"),
         ("bob", "training"),
+        ("alice", "left"),
     ]
+    books.hear({}, set(), 1010.0 + 3700)
+    assert [who.name for who in books.contributors()] == ["bob"]

@@ -62,7 +62,6 @@ def test_what_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     assert asyncio.run(knock("192.0.2.1", 1, WORD)) is Outcome.NO_ANSWER
 
 
-@pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
 @pytest.mark.swarm
 def test_the_monitor_connects_back_to_the_asking_machine_only() -> None:
     async def talk() -> list[Any]:

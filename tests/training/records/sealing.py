@@ -1,7 +1,6 @@
 """Records as peers of a run seal them, and as liars would."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from hivemind.dht.protocol import DHTProtocol
@@ -35,13 +34,9 @@ def make_record(name: str, subkey: object, value: object, seconds: float = 300.0
     return DHTRecord(key, serialize(subkey), serialize(value), get_dht_time() + seconds)
 
 
-def sealed(record: DHTRecord, key: RSAPrivateKey) -> DHTRecord:
-    return replace(record, value=_validator(key).sign_value(record))
-
-
-@cache
-def _validator(key: RSAPrivateKey) -> RecordValidator:
-    return RecordValidator(RUN, key)
+def sealed(record: DHTRecord, key: RSAPrivateKey, membership: Any = None) -> DHTRecord:
+    """As its owner signs it, who may have access to the run."""
+    return replace(record, value=RecordValidator(RUN, key, membership).sign_value(record))
 
 
 def progress(key: RSAPrivateKey, **values: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PHandlerError
 from hivemind.utils import MSGPackSerializer, get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.records.sealing import subkey_of
@@ -169,7 +169,7 @@ def test_a_report_goes_to_the_monitors_with_our_access(membership: Any, token: b
 
 
 @given(st.binary(max_size=200) | st.builds(letter, st.none() | st.integers(0, 99) | st.text()))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 def test_no_bytes_make_the_box_or_its_reader_raise(content: bytes) -> None:
     box = Box(None)
     box.answer(content)

@@ -23,7 +23,7 @@ from hivemind.dht.validation import CompositeValidator, DHTRecord
 from hivemind.optim.progress_tracker import TrainingProgressSchema
 from hivemind.utils import ValueWithExpiration, get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.records.sealing import (
@@ -218,8 +218,8 @@ def member(key: RSAPrivateKey, *, lifetime: float = 60.0, **changes: Any) -> Any
 
 
 def written(name: str, key: RSAPrivateKey, membership: Any, **changes: Any) -> DHTRecord:
-    record = replace(make_record(name, KINDS[name][0], KINDS[name][1]()), **changes)
-    return replace(record, value=RecordValidator(RUN, key, membership).sign_value(record))
+    record = make_record(name, KINDS[name][0], KINDS[name][1]())
+    return sealed(replace(record, **changes), key, membership)
 
 
 @every_kind
@@ -315,7 +315,8 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
     max_leaves=12,
 )
-patient = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+sealed_once = cache(ours)
+patient = settings(max_examples=60)
 
 
 @given(
@@ -337,19 +338,13 @@ def test_no_bytes_make_it_raise(key: bytes, subkey: bytes, value: bytes, expirat
 )
 @patient
 def test_no_byte_of_a_record_can_be_changed(name: str, place: int, byte: int, part: str) -> None:
-    record = stored(name)
+    record = sealed_once(name)
     content = bytearray(getattr(record, part))
     before = content[place % len(content)]
     content[place % len(content)] = byte
     changed = replace(record, **{part: bytes(content)})
     if before != byte:
         assert not CHECK.validate(changed)
-
-
-@cache
-def stored(name: str) -> DHTRecord:
-    """One record for all examples."""
-    return ours(name)
 
 
 @given(name=st.sampled_from(list(KINDS)), value=anything)
@@ -367,7 +362,7 @@ def test_readers_never_raise(records: dict[Any, Any]) -> None:
     _read_all(records)
 
 
-@given(found=anything)
+@given(found=anything | st.dictionaries(st.binary(max_size=20) | st.just(TAG), anything))
 @patient
 def test_readers_take_whatever_the_table_gives(found: object) -> None:
     answer = ValueWithExpiration(found, get_dht_time() + 10)
