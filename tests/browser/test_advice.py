@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pages.calculator.context import SLIDERS
-from tests.browser.test_every_page import NOTE_SHIFTS
 from tests.browser.visits import (
     Visitor,
     advised,
@@ -78,15 +77,6 @@ def test_the_newest_states_advice_is_what_stays(visit: Visitor) -> None:
     page.select_option("#gpu", "rtx-3060")
     advised(page)
     assert shown_ways(page) == ways_of(model="t5-small", batch_size="12", gpu="rtx-3060")
-
-
-def test_nothing_jumps_when_a_shared_states_advice_comes(visit: Visitor) -> None:
-    visitor = visit(viewport={"width": 390, "height": 900})
-    visitor.page.add_init_script(NOTE_SHIFTS)
-    page = visitor.open("calculator/?model=gpt2-xl&batch_size=2")
-    advised(page)
-    shifts = page.evaluate("() => window.shifts")
-    assert sum(value for value, _ in shifts) < 0.1, shifts
 
 
 def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:

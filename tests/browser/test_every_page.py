@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as TimeoutExpired
 
 from templates.render import pages
-from tests.browser.visits import Visit, Visitor, open_calculator, settled, unfold
+from tests.browser.visits import Visit, Visitor, advised, open_calculator, unfold
 from tools.addresses import pages_of
 from tools.console import ROOT
 
@@ -182,9 +182,12 @@ def test_a_page_loads_only_its_own_files_stays_still_fits_and_is_accessible(
     assert visitor.errors == []
 
 
-def test_pages_with_scripts_stay_still_on_a_desktop(visit: Visitor) -> None:
+def test_pages_with_scripts_stay_still_on_a_desktop_and_a_shared_state_on_a_phone(
+    visit: Visitor,
+) -> None:
     for path in SCRIPTED:
         load(visit, path, DESKTOP)
+    load(visit, "calculator/?model=gpt2-xl&batch_size=2", PHONE)
 
 
 def load(visit: Visitor, path: str, width: int) -> Visit:
@@ -207,8 +210,8 @@ def load_once(visit: Visitor, path: str, width: int) -> tuple[Visit, list[tuple[
     visitor = visit(viewport={"width": width, "height": 900})
     visitor.page.add_init_script(NOTE_SHIFTS)
     page = visitor.open_all(path)
-    if path == "calculator/":
-        settled(page)
+    if path.startswith("calculator/"):
+        advised(page)
     return visitor, page.evaluate("() => window.shifts")
 
 
