@@ -1,4 +1,4 @@
-"""The joining page: its tabs need no script and obey the keyboard, its tables fit a phone."""
+"""The joining page: its tabs need no script and obey the keyboard."""
 
 import json
 import re
@@ -27,15 +27,6 @@ def test_each_tab_shows_its_own_commands_without_a_script(visit: Visitor) -> Non
     expect(page.locator(".tabbed-block").nth(1)).to_be_visible()
     if find_source().needs_download:
         expect(page.locator(".curl-line").first).to_be_hidden()
-
-
-def test_no_table_or_terminal_scrolls_sideways_on_a_phone(visit: Visitor) -> None:
-    page = visit(viewport={"width": 390, "height": 844}).open("join/")
-    for selector in ("table.words", "pre.terminal"):
-        for box in page.locator(selector).all():
-            if box.is_visible():
-                width = box.evaluate("element => [element.scrollWidth, element.clientWidth]")
-                assert width[0] <= width[1]
 
 
 def test_the_notebooks_can_be_downloaded(site: Path) -> None:
