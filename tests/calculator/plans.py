@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from calculator.architecture import Architecture
 from calculator.cards import Card
-from calculator.catalog import MODELS, find_model
+from calculator.catalog import MODELS, find_gpu, find_model
 from calculator.estimate import estimate
 from calculator.models.registry import type_of
 from calculator.optimizers.registry import rule_named
 from calculator.plan import Attention, Optimizer, Plan, Precision
+from calculator.planner.need import Need, judged, need_of
 from calculator.protocol import handle
 from calculator.report import Report
-from calculator.resolution import default_length, refusal
+from calculator.resolution import default_length, refusal, resolve
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,31 @@ class Case:
     plan: Plan
 
     @property
+    def resolved(self) -> Plan:
+        return resolve(self.architecture, self.plan)
+
+    @property
     def report(self) -> Report:
         return estimate(self.architecture, self.plan)
 
+    @property
+    def judged(self) -> Report:
+        return judged(self.architecture, self.plan)
+
+    @property
+    def need(self) -> Need:
+        return need_of(self.judged)
+
+    def on(self, gpu: str) -> "Case":
+        return Case(self.architecture, self.plan.on(find_gpu(gpu)))
+
     def but(self, **options: Any) -> "Case":
         return Case(self.architecture, replace(self.plan, **options))
+
+
+def case_of(model: str, words: str = "", **options: Any) -> Case:
+    """A model by its name, under options that stand in one line and others."""
+    return Case(find_model(model), Plan.parse({**options_of(words), **options}))
 
 
 def options_of(words: str) -> dict[str, str]:
@@ -41,7 +62,7 @@ def options_of(words: str) -> dict[str, str]:
 
 def ask(method: str, **params: object) -> Any:
     """The protocol's answer to a page."""
-    return json.loads(handle(json.dumps({"id": 1, "method": method, "params": params})))
+    return json.loads(handle(json.dumps({"id": 7, "method": method, "params": params})))
 
 
 def names(field: str) -> list[str]:
@@ -125,8 +146,8 @@ def can_run(case: Case, gpu: Card) -> bool:
 
 
 def examples(number: int) -> settings:
-    """Number of cases for a property: the same ones each time, no matter how slow the machine."""
-    return settings(max_examples=number, deadline=None, derandomize=True)
+    """Number of cases for a property."""
+    return settings(max_examples=number)
 
 
 # one type with every division, one with experts, and two with some

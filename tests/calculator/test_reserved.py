@@ -6,75 +6,39 @@ from hypothesis import given
 
 import calculator.reserved
 from calculator.allocator import OutOfMemoryError
-from calculator.catalog import MODELS, find_model
+from calculator.catalog import MODELS
 from calculator.plan import DataParallel, Plan
 from calculator.planner.need import judged
 from calculator.reserved import MOST_LAYERS, NO_WORKSPACES, Program, Reserved, Workspaces, reserved
-from calculator.resolution import resolve
 from calculator.units import MiB
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, case_of, cases, examples
 from tests.calculator.tallied import counted
 
 NAMES = ("gpt2-s", "bert-base", "meta-llama/Llama-3.2-1B", "google/gemma-2-2b", "t5-base")
-UNDER: tuple[dict[str, object], ...] = (
-    {},
-    {"precision": "half", "attention": "eager", "update": "fused"},
-    {"precision": "mixed", "optimizer": "lion"},
-    {"checkpointing": "full", "lora": 8, "lora_targets": "all-linear"},
-    {"accumulation": 3, "optimizer_bits": 8},
-    {"gpus": 4},
-    {"update_in_backward": True},
-    {"offload": "optimizer"},
-)
-
-
-def model(name: str) -> Case:
-    return Case(MODELS[name] if name in MODELS else find_model(name), Plan())
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),  # every plan for two of the models
-    [
-        (NAMES[(place + turn) % len(NAMES)], options)
-        for place, options in enumerate(UNDER)
-        for turn in (0, 2)
-    ],
-    ids=str,
-)
-def test_three_steps_hold_at_most_what_the_estimate_says(
-    name: str, options: dict[str, object]
-) -> None:
-    case = model(name).but(batch_size=2, sequence_length=96, **options)
-    assert counted(case) == case.report.gpu.total
 
 
 @pytest.mark.parametrize(
     ("name", "loop"), [*zip(NAMES[:4], ("function", "script") * 2, strict=True)]
 )
 def test_outputs_that_a_loop_holds_live_through_the_update(name: str, loop: str) -> None:
-    case = model(name).but(batch_size=2, sequence_length=96, checkpointing="full", loop=loop)
+    case = case_of(name, "batch_size=2 sequence_length=96 checkpointing=full", loop=loop)
     loss = 512  # which the tape lets go of a little earlier
     assert case.report.gpu.total - loss <= counted(case) <= case.report.gpu.total
 
 
-@examples(15)
-@given(cases(sharing_groups=None))
-def test_any_program_holds_at_most_what_the_estimate_says(case: Case) -> None:
-    assert counted(case) == case.report.gpu.total
-
-
-@examples(8)
+@examples(20)
 @given(cases())
-def test_segments_hold_the_blocks_and_the_blocks_the_tensors(case: Case) -> None:
-    found = reserved(case.architecture, case.plan)
-    assert counted(case) <= found.allocated <= found.reserved
+def test_segments_hold_the_blocks_and_the_blocks_the_tensors_that_are_estimated(case: Case) -> None:
+    found, most = reserved(case.architecture, case.plan), counted(case)
+    assert case.plan.sharing_groups or most == case.report.gpu.total
+    assert most <= found.allocated <= found.reserved
     assert found.reserved % (2 * MiB) == 0
 
 
 def test_what_is_packed_passes_through_one_segment() -> None:
     # transformers asks for all bytes of the loaded model at once (caching_allocator_warmup), and
     # widens in 32 bits what is not packed: the embeddings' 16-bit form stays in that segment
-    case = model("Qwen/Qwen2.5-1.5B").but(lora=8, quantization="nf4", sequence_length=16)
+    case = case_of("Qwen/Qwen2.5-1.5B", "lora=8 quantization=nf4 sequence_length=16")
     weights = case.report.gpu.weights
     narrow_embeddings = 151_936 * 1_536 * 2
     found = reserved(case.architecture, case.plan)
@@ -82,7 +46,7 @@ def test_what_is_packed_passes_through_one_segment() -> None:
 
 
 def test_a_card_without_room_is_out_of_memory() -> None:
-    case = model("gpt2-s")
+    case = case_of("gpt2-s")
     found = reserved(case.architecture, case.plan)
     with pytest.raises(OutOfMemoryError):
         reserved(case.architecture, case.plan, limit=found.allocated - 1)
@@ -92,7 +56,7 @@ def test_a_card_without_room_is_out_of_memory() -> None:
 
 @pytest.mark.parametrize("expandable", [False, True])
 def test_a_program_that_begins_like_another_ends_as_it_does_alone(expandable: bool) -> None:
-    case = model("gpt2-s")
+    case = case_of("gpt2-s")
     plain = Plan.parse({"optimizer": "sgd"})
     plans = [plain, Plan(), Plan(optimizer_bits=8), plain]
     found = reserved(case.architecture, plain, expandable=expandable)
@@ -113,7 +77,7 @@ def test_a_program_that_begins_like_another_ends_as_it_does_alone(expandable: bo
 
 
 def test_a_program_that_differs_in_a_workspace_alone_is_another_one() -> None:
-    case = model("gpt2-s")
+    case = case_of("gpt2-s")
     found = [reserved(case.architecture, case.plan, Workspaces(each)) for each in ((), (32 * MiB,))]
     assert found[1].allocated == found[0].allocated + 32 * MiB
 
@@ -121,7 +85,7 @@ def test_a_program_that_differs_in_a_workspace_alone_is_another_one() -> None:
 def test_expandable_segments_reserve_little_more_than_the_blocks() -> None:
     # nothing but the last page of 20 MiB and what is free in the small pool's
     for name in NAMES[:3]:
-        case = model(name).but(batch_size=4, sequence_length=400)
+        case = case_of(name, "batch_size=4 sequence_length=400")
         found = reserved(case.architecture, case.plan, expandable=True)
         assert found.reserved < reserved(case.architecture, case.plan).reserved
 
@@ -134,10 +98,10 @@ def test_a_model_of_more_layers_than_any_has_is_not_simulated() -> None:
 
 
 def test_programs_with_gradients_in_buckets_are_not_taken_for_others() -> None:
-    model = find_model("gpt2-s")
-    plan = Plan(gpus=2, accumulation=2, sequence_length=64)
-    kinds = DataParallel.DDP, DataParallel.DDP_VIEW
-    plans = [resolve(model, plan.but(data_parallel=kind)) for kind in kinds]
-    copied, viewed = (Program(model, each, NO_WORKSPACES).first_requests for each in plans)
-    assert copied[1:] == viewed[1:]
-    assert copied != viewed
+    case = case_of("gpt2-s", "gpus=2 accumulation=2 sequence_length=64")
+    copied, viewed = (
+        Program(case.architecture, case.but(data_parallel=kind).resolved, NO_WORKSPACES)
+        for kind in (DataParallel.DDP, DataParallel.DDP_VIEW)
+    )
+    assert copied.first_requests[1:] == viewed.first_requests[1:]
+    assert copied.first_requests != viewed.first_requests

@@ -2,13 +2,12 @@
 
 import pytest
 
-from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
-from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
-from calculator.resolution import resolve
+from calculator.techniques.quantization import packed_bytes
+from tests.calculator.answers import refused
+from tests.calculator.plans import case_of
 
 # bigscience/mt0-large, of which peft's guide prints: trainable params: 2359296 || all params:
 # 1231940608, for r=8
@@ -29,13 +28,12 @@ def test_as_many_weights_are_trained_as_peft_prints() -> None:
     [(None, "q_proj,v_proj"), ("all-linear", "all-linear"), ("self_attn.q_proj up_proj", None)],
 )
 def test_targets_are_read_as_peft_reads_them(targets: str | None, means: str | None) -> None:
-    model = find_model("HuggingFaceTB/SmolLM2-135M")
-    plan = Plan(lora=4, lora_targets=targets)  # type: ignore[arg-type]
+    case = case_of("HuggingFaceTB/SmolLM2-135M", lora=4, lora_targets=targets)
     if means is None:
-        with pytest.raises(InputError, match=r"lora_targets = 'self_attn.q_proj'.*gate_proj"):
-            resolve(model, plan)
+        with refused("lora_targets = 'self_attn.q_proj'", "gate_proj"):
+            assert case.resolved
     else:
-        assert resolve(model, plan).lora_targets == means
+        assert case.resolved.lora_targets == means
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,24 @@ def test_targets_are_read_as_peft_reads_them(targets: str | None, means: str | N
     ],
 )
 def test_fused_experts_have_a_pair_of_factors_each(targets: str, elements: int) -> None:
-    mixtral = find_model("mistralai/Mixtral-8x7B-v0.1")
-    plan = resolve(mixtral, Plan(lora=4, lora_targets=targets))
-    trained = [each for each in parameter_tensors(mixtral, plan) if each.trained]
-    assert sum(each.elements * each.copies for each in trained) == elements
+    case = case_of("mistralai/Mixtral-8x7B-v0.1", lora=4, lora_targets=targets)
+    assert case.report.trainable_parameters == elements
+
+
+def test_scales_take_the_bits_that_the_paper_says() -> None:
+    # Dettmers et al., 2023, section 3: 32/64 bits per parameter become 8/64 + 32/(64 * 256)
+    bits = [8 * packed_bytes(2**28, double=double) / 2**28 for double in (False, True)]
+    assert bits == [4 + 32 / 64, 4 + 8 / 64 + 32 / (64 * 256)]
+
+
+def test_a_model_whose_layers_transformers_does_not_pack_says_so() -> None:
+    # FalconLinear is no torch.nn.Linear; transformers asks for exactly that class
+    words = "lora=16 sequence_length=64 precision=half"
+    whole, found = (
+        case_of("tiiuae/falcon-7b", words, quantization=bits).report
+        for bits in ("none", "nf4-double")
+    )
+    assert found.gpu == whole.gpu
+    assert any(note.startswith("Nothing is packed") for note in found.notes)
+    packed = case_of("meta-llama/Llama-3.1-8B", words, quantization="nf4").report
+    assert any("is packed into 4 bits" in note for note in packed.notes)
