@@ -1,42 +1,21 @@
-"""Published checkpoints, held against transformers' own classes on the meta device."""
-
-import random
+"""Published checkpoints; `models/test_real_classes` holds them against the real classes."""
 
 import pytest
 
 from calculator.catalog import MODELS, find_model, groups
 from calculator.catalog.checkpoints import CHECKPOINTS, Checkpoint
 from calculator.errors import InputError
-from calculator.estimate import estimate
-from calculator.parameters import count_parameters
-from calculator.plan import Plan
-from calculator.resolution import resolve
-from tests.calculator.real import elements, oracle, real_model
-
-
-@oracle
-def test_the_parameters_are_those_of_the_real_class() -> None:
-    # one of each type, as all of it are counted by the same code: see the test below
-    draw = random.Random(35)
-    every = sorted(CHECKPOINTS.values(), key=lambda checkpoint: checkpoint.name)
-    draw.shuffle(every)
-    for checkpoint in {each.kind: each for each in every}.values():
-        assert elements(real_model(checkpoint.kind, **checkpoint.config)) == checkpoint.parameters
-
-
-def counted() -> list[Checkpoint]:
-    offered = {model.name for models in groups().values() for model in models}
-    return [checkpoint for checkpoint in CHECKPOINTS.values() if checkpoint.name in offered]
+from tests.calculator.plans import case_of
 
 
 def test_a_checkpoint_that_is_offered_is_counted_exactly_and_its_step_is_counted() -> None:
     # those of a type may differ in their layers: some of ELECTRA project, others do not
-    for checkpoint in counted():
-        model = find_model(checkpoint.name)
-        assert (model.name, model.title) == (checkpoint.name, checkpoint.title)
-        counts = count_parameters(model, resolve(model, Plan()))
-        assert counts == checkpoint.parameters, checkpoint.name
-        assert estimate(model, Plan()).gpu.total > 4 * 4 * checkpoint.parameters, checkpoint.name
+    offered = {model.name for models in groups().values() for model in models}
+    for name in CHECKPOINTS.keys() & offered:
+        checkpoint, report = CHECKPOINTS[name], case_of(name).report
+        assert (report.model, find_model(name).title) == (name, checkpoint.title)
+        assert report.parameters == checkpoint.parameters, name
+        assert report.gpu.total > 4 * 4 * checkpoint.parameters, name
 
 
 def test_a_type_without_code_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

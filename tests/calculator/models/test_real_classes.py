@@ -1,7 +1,8 @@
-"""Every type's defaults, held against those of transformers' own class."""
+"""Every type's defaults, and a checkpoint of it, held against transformers' own class."""
 
 import pytest
 
+from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.hf_config import can_read, from_config
 from calculator.models.decoder import Decoder
 from calculator.models.registry import TYPES
@@ -37,3 +38,11 @@ def test_a_config_of_defaults_has_the_parameters_and_buffers_of_the_real_class(k
     if issubclass(TYPES[kind], Decoder):
         assert counted.sequence_length == real.config.max_position_embeddings
         assert plan.sequence_length == min(2048, counted.sequence_length)
+
+
+@oracle
+def test_the_smallest_checkpoint_of_each_type_has_the_parameters_of_the_real_class() -> None:
+    # all of a type are counted by the same code: see catalog/test_checkpoints
+    every = sorted(CHECKPOINTS.values(), key=lambda checkpoint: -checkpoint.parameters)
+    for checkpoint in {each.kind: each for each in every}.values():
+        assert elements(real_model(checkpoint.kind, **checkpoint.config)) == checkpoint.parameters
