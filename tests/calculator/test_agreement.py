@@ -21,10 +21,8 @@ STATES: list[dict[str, str]] = [
     {"model": "Qwen/Qwen3-8B", "preset": "lora", "gpu": "rtx-4090"},
     {**QWEN, "lora": "16", "attention": "eager", "gpu": "rtx-3070"},
     {**QWEN, "gpus": "4", "data_parallel": "fsdp", "gpu": "rtx-3070"},
-    {**QWEN, "gpus": "2", "gpu": "rtx-4090"},
     {"model": "gpt2-s", "pipeline_parallel": "2", "accumulation": "2", "gpu": "rtx-3070"},
     {**QWEN, "gpu": "rtx-4090"},
-    {"model": "gpt2-l", "gpu": "t4"},
     {"model": "gpt2-s", "batch_size": "16", "gpu": "rtx-3070"},
 ]
 every_state = pytest.mark.parametrize("params", STATES, ids=str)
@@ -52,8 +50,10 @@ def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
     assert main(["estimate", *words, "--gpu", params["gpu"]]) == status
     assert page["verdict"]["sum"] in capsys.readouterr().out
     assert page["verdict"]["state"] == terminal["verdict"]
-    shown = page["monitor"]["report"]
-    assert (shown["needed"], shown["low"]) == (terminal["typical"], terminal["low"])
+    assert page["verdict"]["text"].lower().startswith(f"{terminal['verdict']}. needs ")
+    typical, low, high = (terminal[name] for name in ("typical", "low", "high"))
+    shown = {"needed": typical, "shown": typical, "low": low, "high": high}
+    assert page["monitor"]["report"] == shown
     assert page["figures"]["report.gpu.used"] == page["figures"]["monitor.report.needed"]
     assert largest.get("batch_size", 0) == (terminal["largest_batch"] or 0)
     if "sequence_length" in largest:

@@ -19,32 +19,32 @@ def test_a_tensor_takes_the_fewest_whole_blocks_that_hold_it(size: int) -> None:
     assert 0 <= taken - size < 512
 
 
-def reserved_after(*sizes: int, expandable: bool = False) -> int:
-    card = CachingAllocator(expandable=expandable)
-    for size in sizes:
-        card.allocate(size)
-    return card.reserved
-
-
 # From the comments at the top of CUDACachingAllocator.cpp: small requests (up to 1 MiB) are packed
 # in buffers of 2 MiB, those between 1 and 10 MiB in blocks of 20 MiB, larger ones rounded to 2 MiB.
 @pytest.mark.parametrize(
-    ("sizes", "reserved"),
+    ("expandable", "sizes", "reserved"),
     [
-        ((1,), 2 * MIB),
-        ((MIB, MIB), 2 * MIB),
-        ((MIB, MIB, 1), 4 * MIB),
-        ((MIB + 1,), 20 * MIB),
-        ((10 * MIB - 1, 10 * MIB - 1), 20 * MIB),
-        ((10 * MIB,), 10 * MIB),
-        ((10 * MIB + 1,), 12 * MIB),
-        ((1, 2 * MIB), 22 * MIB),
+        (False, (1,), 2 * MIB),
+        (False, (MIB, MIB), 2 * MIB),
+        (False, (MIB, MIB, 1), 4 * MIB),
+        (False, (MIB + 1,), 20 * MIB),
+        (False, (10 * MIB - 1, 10 * MIB - 1), 20 * MIB),
+        (False, (10 * MIB,), 10 * MIB),
+        (False, (10 * MIB + 1,), 12 * MIB),
+        (False, (1, 2 * MIB), 22 * MIB),
+        # Note [Expandable Segments]: pages of 2 MiB in the small pool, of 20 MiB in the large one
+        (True, (1,), 2 * MIB),
+        (True, (11 * MIB,), 20 * MIB),
+        (True, (11 * MIB, 11 * MIB), 40 * MIB),
     ],
 )
 def test_segments_have_the_sizes_that_pytorch_documents(
-    sizes: tuple[int, ...], reserved: int
+    expandable: bool, sizes: tuple[int, ...], reserved: int
 ) -> None:
-    assert reserved_after(*sizes) == reserved
+    card = CachingAllocator(expandable=expandable)
+    for size in sizes:
+        card.allocate(size)
+    assert card.reserved == reserved
 
 
 def test_a_large_block_keeps_a_remainder_of_up_to_1_mib() -> None:
@@ -90,13 +90,6 @@ def test_free_segments_go_back_before_memory_is_out() -> None:
         assert card.reserved == 120 * MIB
 
 
-def test_an_expandable_segment_grows_by_its_pages() -> None:
-    # Note [Expandable Segments]: pages of 2 MiB in the small pool, of 20 MiB in the large one
-    assert reserved_after(1, expandable=True) == 2 * MIB
-    assert reserved_after(11 * MIB, expandable=True) == 20 * MIB
-    assert reserved_after(11 * MIB, 11 * MIB, expandable=True) == 40 * MIB
-
-
 def test_growing_batches_leave_no_gaps_in_an_expandable_segment() -> None:
     # the example of Note [Expandable Segments]: each batch a little larger than the one before
     def grown(expandable: bool) -> int:
@@ -109,16 +102,27 @@ def test_growing_batches_leave_no_gaps_in_an_expandable_segment() -> None:
     assert grown(expandable=True) < 8 * 40 * MIB < grown(expandable=False)
 
 
+def serve(card: CachingAllocator, request: int, living: list[Block]) -> list[Block]:
+    """Allocate as many bytes or free a living block, and return those that live then."""
+    if request > 0:
+        living.append(card.allocate(request))
+    elif living:
+        card.free(living.pop(request % len(living)))
+    return living
+
+
 @pytest.mark.parametrize("expandable", [False, True])
-@given(requests=REQUESTS)
-def test_no_two_blocks_in_use_meet(expandable: bool, requests: list[int]) -> None:
-    card = CachingAllocator(expandable=expandable)
+@given(requests=REQUESTS, limit=st.none() | st.integers(2 * MIB, 200 * MIB))
+def test_no_two_blocks_in_use_meet_and_segments_never_exceed_the_limit(
+    expandable: bool, requests: list[int], limit: int | None
+) -> None:
+    card = CachingAllocator(limit, expandable)
     living: list[Block] = []
     for request in requests:
-        if request > 0:
-            living.append(card.allocate(request))
-        elif living:
-            card.free(living.pop(request % len(living)))
+        try:
+            serve(card, request, living)
+        except OutOfMemoryError:
+            assert card.allocated + request > limit - 20 * MIB * (len(living) + 2)
         by_pool = [
             sorted(block[1:] for block in living if block[0] is pool)
             for pool in (card.small, card.large)
@@ -130,6 +134,11 @@ def test_no_two_blocks_in_use_meet(expandable: bool, requests: list[int]) -> Non
         free = sum(sum(pool.sizes.values()) for pool in (card.small, card.large)) * BLOCK
         assert used == card.allocated
         assert used + free == card.reserved
+    assert limit is None or card.peak_reserved <= limit
+    for block in living:
+        card.free(block)
+    card.empty_cache()
+    assert card.reserved == card.allocated == 0
 
 
 @pytest.mark.parametrize("expandable", [False, True])
@@ -164,16 +173,9 @@ def test_steady_requests_find_the_same_blocks_again_without_a_new_segment(
 ) -> None:
     card = CachingAllocator(expandable=expandable)
 
-    def play(requests: list[int]) -> tuple[list[Block], list[Block]]:
-        found: list[Block] = []
+    def play(requests: list[int]) -> tuple[list[list[Block]], list[Block]]:
         living: list[Block] = []
-        for request in requests:
-            if request > 0:
-                found.append(card.allocate(request))
-                living.append(found[-1])
-            elif living:
-                card.free(living.pop(request % len(living)))
-        return found, living
+        return [serve(card, request, living)[-1:] for request in requests], living
 
     play(before)
     card.limit = None if room is None else card.reserved + room
@@ -186,24 +188,3 @@ def test_steady_requests_find_the_same_blocks_again_without_a_new_segment(
         if card.is_steady:
             assert play(requests)[0] == found
             assert (card.reserved, card.peak_allocated) == (reserved, peak)
-
-
-@pytest.mark.parametrize("expandable", [False, True])
-@given(requests=REQUESTS, limit=st.integers(2 * MIB, 200 * MIB))
-def test_segments_never_exceed_the_limit(expandable: bool, requests: list[int], limit: int) -> None:
-    card = CachingAllocator(limit, expandable)
-    living: list[Block] = []
-    for request in requests:
-        if request < 0:
-            if living:
-                card.free(living.pop(request % len(living)))
-            continue
-        try:
-            living.append(card.allocate(request))
-        except OutOfMemoryError:
-            assert card.allocated + request > limit - 20 * MIB * (len(living) + 2)
-    assert card.peak_reserved <= limit
-    for block in living:
-        card.free(block)
-    card.empty_cache()
-    assert card.reserved == card.allocated == 0

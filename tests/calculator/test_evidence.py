@@ -2,10 +2,8 @@
 
 import pytest
 
-from calculator.catalog import find_model
-from calculator.estimate import estimate
 from calculator.evidence import State, pairs_of, state_of
-from calculator.plan import Plan
+from tests.calculator.plans import case_of
 
 OWN = [frozenset(), frozenset({"a"}), frozenset({"b"}), frozenset({"c"})]
 PAIRS = pairs_of([frozenset({"a", "b"})])
@@ -26,16 +24,15 @@ def test_the_state_follows_from_what_was_measured_together(words: str, state: St
 
 
 def test_the_usual_plan_of_a_family_was_measured() -> None:
-    found = estimate(find_model("meta-llama/Llama-3.1-8B"), Plan()).evidence
+    found = case_of("meta-llama/Llama-3.1-8B").report.evidence
     assert found.state is State.MEASURED
     assert found.tries > 0
     assert found.within <= 0.0001  # the bound of every committed row
 
 
 def test_sizes_change_no_evidence() -> None:
-    model = find_model("meta-llama/Llama-3.1-8B")
     one, other = (
-        estimate(model, Plan.parse({"gpus": gpus, "data_parallel": "fsdp", "batch_size": batch}))
-        for gpus, batch in (("2", "1"), ("64", "8"))
+        case_of("meta-llama/Llama-3.1-8B", f"data_parallel=fsdp {words}").report.evidence
+        for words in ("gpus=2", "gpus=64 batch_size=8")
     )
-    assert one.evidence == other.evidence
+    assert one == other

@@ -1,15 +1,13 @@
 """The frontier of batch and length, through the protocol."""
 
-from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
-from calculator.catalog import find_gpu, find_model
-from calculator.plan import Plan
-from calculator.planner.need import judged, need_of
-from tests.calculator.plans import ask
+from calculator.catalog import find_gpu
+from calculator.page.states import read_state
+from tests.calculator.plans import Case, ask
 
 
 def rows(**params: str) -> list[dict[str, Any]]:
@@ -19,18 +17,15 @@ def rows(**params: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("model", "gpu"), [("bert-base", "t4"), ("gpt2-s", "rtx-4090")])
 def test_each_row_fits_one_more_does_not_and_longer_never_fits_more(model: str, gpu: str) -> None:
     found = rows(model=model, gpu=gpu, precision="amp")
-    card, architecture = find_gpu(gpu), find_model(model)
-    batches = []
+    memory, batches = find_gpu(gpu).memory, []
     for row in found:
-        state = dict(parse_qsl(row["query"]))
-        batch = int(state["batch_size"])
-        assert row["batch"] == f"{batch:,}"
-        plan = {name: text for name, text in state.items() if name not in ("model", "gpu")}
-        for size, fits in ((batch, True), (batch + 1, False)):
-            tried = Plan.parse(plan | {"batch_size": size}).on(card)
-            assert need_of(judged(architecture, tried)).fits(card.memory) == fits
-        batches.append(batch)
-    assert all(before >= after for before, after in pairwise(batches))
+        architecture, plan, _ = read_state(dict(parse_qsl(row["query"])))
+        case = Case(architecture, plan)
+        assert row["batch"] == f"{plan.batch_size:,}"
+        assert case.need.fits(memory)
+        assert not case.but(batch_size=plan.batch_size + 1).need.fits(memory)
+        batches.append(plan.batch_size)
+    assert batches == sorted(batches, reverse=True)
     assert [row["length"] for row in found if row["here"]] == [f"{architecture.sequence_length:,}"]
     assert all(int(row["length"].replace(",", "")) <= architecture.positions for row in found)
 

@@ -9,20 +9,15 @@ import pytest
 from hypothesis import given
 
 from calculator.__main__ import main
+from calculator.catalog import find_model
 from calculator.command import command_for
-from calculator.report import Memory
-from calculator.reserved import simulated
+from calculator.curve import curve
+from calculator.estimate import estimate
+from tests.calculator.answers import answered, refusal
 from tests.calculator.plans import Case, cases, examples
 
 ROOT = Path(__file__).parents[2]
 Captured = pytest.CaptureFixture[str]
-
-
-def answered(captured: Captured, *words: str) -> str:
-    assert main(words) == 0
-    out, err = captured.readouterr()
-    assert err == ""
-    return out
 
 
 BAD = [
@@ -50,13 +45,9 @@ BAD = [
 def test_a_bad_option_exits_with_2_and_one_line_of_field_value_and_rule(
     words: str, field: str, value: str, rule: str, capsys: Captured
 ) -> None:
-    assert main(words.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("error: ")
-    assert f"{field} = '{value}'" in err
-    assert rule in err
+    said = refusal(words.split(), capsys)
+    assert f"{field} = '{value}'" in said
+    assert rule in said
 
 
 def test_a_model_in_a_commands_place_is_told_where_it_goes(capsys: Captured) -> None:
@@ -73,16 +64,15 @@ def test_the_json_of_a_command_is_the_report(case: Case) -> None:
         printed: list[str] = []
         patch.setattr("builtins.print", lambda text: printed.append(text))
         assert main([*words, "--json"]) == 0
-    report = simulated(case.architecture, case.report)
-    assert [json.loads(text) for text in printed] == [report.as_json()]
+    assert [json.loads(text) for text in printed] == [case.judged.as_json()]
 
 
 def test_a_process_prints_what_main_prints(capsys: Captured) -> None:
-    words = ["estimate", "t5-small", "--batch-size", "2", "--json"]
-    command = [sys.executable, "-m", "calculator", *words]
+    words = "estimate t5-small --batch-size 2 --json"
+    command = [sys.executable, "-m", "calculator", *words.split()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == answered(capsys, *words)
+    assert done.stdout == answered(words, capsys)
 
 
 @pytest.mark.parametrize("words", ["models", "estimate t5-3b --json"])
@@ -126,24 +116,20 @@ def test_any_mistake_is_told_in_one_line_of_bounded_length(
 
 
 def test_the_curve_is_printed_as_csv_and_as_json(capsys: Captured) -> None:
-    peak = json.loads(answered(capsys, "estimate", "gpt2-s", "--json"))["gpu"]["peak"]
-    head, *lines = answered(capsys, "curve", "gpt2-s").splitlines()
-    column = head.split(",").index("gpu")
-    # what stands in quotes before it may hold commas
-    sizes = [int(line.rsplit(",", 7)[1]) for line in lines]
-    assert head.split(",")[column:] == ["gpu", *Memory().as_json(), "seconds"]
-    assert max(sizes) == peak
-    few = json.loads(answered(capsys, "curve", "gpt2-s", "--points", "30", "--json"))
-    assert few["operations"] == len(lines)
-    assert few["peak"]["gpu"] == max(point["gpu"] for point in few["points"]) == peak
+    model = find_model("gpt2-s")
+    assert answered("curve gpt2-s", capsys) == f"{curve(model).as_csv()}\n"
+    few = json.loads(answered("curve gpt2-s --points 30 --json", capsys))
+    assert few == curve(model, most=30).as_json()
+    peaks = [few["peak"]["gpu"], max(point["gpu"] for point in few["points"])]
+    assert peaks == [estimate(model).gpu.total] * 2
 
 
 def test_compare_prints_two_plans_and_their_difference(capsys: Captured) -> None:
-    common, full = ["gpt2-s", "--batch-size", "4"], ["--checkpointing", "full"]
+    common, full = "gpt2-s --batch-size 4", "--checkpointing full"
     first, second = (
-        json.loads(answered(capsys, "estimate", *common, *more, "--json")) for more in ([], full)
+        json.loads(answered(f"estimate {common} {more} --json", capsys)) for more in ("", full)
     )
-    found = json.loads(answered(capsys, "compare", *common, "--json", "--", *full))
+    found = json.loads(answered(f"compare {common} --json -- {full}", capsys))
     assert (found["first"], found["second"]) == (first, second)
     difference = found["difference"]
     assert difference["gpu"]["peak"] == second["gpu"]["peak"] - first["gpu"]["peak"] < 0
@@ -151,7 +137,7 @@ def test_compare_prints_two_plans_and_their_difference(capsys: Captured) -> None
     for place, phase in enumerate(difference["phases"]):
         assert phase["gpu"] == second["phases"][place]["gpu"] - first["phases"][place]["gpu"]
         assert sum(phase["parts"].values()) == phase["gpu"]
-    lines = answered(capsys, "compare", *common, "--", *full).splitlines()
+    lines = answered(f"compare {common} -- {full}", capsys).splitlines()
     assert any(line.split() == ["checkpointing", "none", "full"] for line in lines)
     assert len({len(line) for line in lines[:1] + [line for line in lines if "peak" in line]}) == 1
 
@@ -166,11 +152,11 @@ def test_compare_has_the_second_plans_status(capsys: Captured) -> None:
 
 
 def test_fit_says_which_cards_lack_a_kernel(capsys: Captured) -> None:
-    lines = answered(capsys, "fit", "gpt2-s", "--attention", "flash").splitlines()
+    lines = answered("fit gpt2-s --attention flash", capsys).splitlines()
     (t4,) = [line for line in lines if line.startswith("Tesla T4")]
     assert "attention = 'flash': needs compute capability 8.0" in t4
     assert [line for line in lines if line.startswith("GeForce RTX 3090") and ": fits." in line]
-    found = json.loads(answered(capsys, "fit", "gpt2-s", "--attention", "flash", "--json"))
+    found = json.loads(answered("fit gpt2-s --attention flash --json", capsys))
     assert {"t4", "v100-16"} <= {each["gpu"] for each in found["refused"]}
     assert {"rtx-3090", "h100"} <= {each["gpu"] for each in found["gpus"]}
     assert main(["fit", "gpt2-s", "--attention", "flash", "--precision", "fp32"]) == 2

@@ -22,14 +22,6 @@ def options_in(plan: Plan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in Plan.options()}
 
 
-@given(cases())
-@examples(60)
-def test_a_resolved_plan_stays_what_it_is(case: Case) -> None:
-    resolved = resolve(case.architecture, case.plan)
-    assert type(resolved) is Plan
-    assert resolve(case.architecture, resolved) == resolved
-
-
 NOT_WHOLE = ["0", "-1", 0, -1, 1.5, "1.5", "one", "nan", "inf", "-inf", math.nan, math.inf, True]
 NOT_A_PROBABILITY = ["-0.1", -0.1, 1, "1", 2, "half", "nan", "inf", math.nan, math.inf]
 NOT_A_CHOICE = ["", " ", "none of these", 0, -1, math.nan]
@@ -68,13 +60,6 @@ def test_16_bits_get_the_four_precisions_and_which_of_them_people_mean(typed: st
     assert "did you mean" not in caught.value.rule
 
 
-def test_an_option_that_does_not_exist_is_refused_by_name() -> None:
-    with pytest.raises(InputError) as caught:
-        Plan.parse({"batchsize": 2})
-    assert caught.value.value == "batchsize"
-    assert "did you mean 'batch_size'?" in caught.value.rule
-
-
 def test_texts_and_values_make_the_same_plan() -> None:
     texts = {"batch_size": " 4 ", "optimizer_bits": "8", "reversible": "on", "dropout": "0.5"}
     values = {"batch_size": 4, "optimizer_bits": 8, "reversible": True, "dropout": 0.5}
@@ -87,30 +72,6 @@ def test_an_option_that_is_left_empty_has_its_default(absent: object) -> None:
         assert Plan.parse({field: absent}) == Plan(), field
 
 
-@given(cases())
-@examples(100)
-def test_a_plan_is_parsed_back_from_its_texts(case: Case) -> None:
-    texts = {name: str(value) for name, value in options_in(case.plan).items() if value is not None}
-    assert Plan.parse(texts) == case.plan
-
-
-@given(cases())
-@examples(100)
-def test_what_differs_from_the_defaults_makes_the_plan_again(case: Case) -> None:
-    assert Plan.parse(case.plan.changed()) == case.plan
-
-
-@pytest.mark.parametrize("model", ["dalle-12b", "dalle-together"])
-@pytest.mark.parametrize(("field", "value"), [("dropout", 0.1), ("tied_embeddings", False)])
-def test_the_text_to_image_model_refuses_what_its_class_lacks(
-    model: str, field: str, value: Any
-) -> None:
-    with pytest.raises(InputError) as caught:
-        resolve(MODELS[model], Plan(**{field: value}))
-    assert caught.value.field == field
-    assert model in caught.value.rule
-
-
 @EACH_MODEL
 def test_a_kernel_that_a_model_has_no_code_for_is_refused(model: Architecture) -> None:
     for precision, kernel in product(Precision, Attention):
@@ -118,32 +79,19 @@ def test_a_kernel_that_a_model_has_no_code_for_is_refused(model: Architecture) -
         if kernel in attention_kernels(model, precision):
             assert resolve(model, plan).attention is kernel
         else:
-            refused = rf"attention = '{kernel}'.*{model.name}.*has code"
-            with pytest.raises(InputError, match=refused):
+            with pytest.raises(
+                InputError, match=rf"^attention = '{kernel}'.*{model.name}.*has code"
+            ):
                 resolve(model, plan)
-
-
-@EACH_MODEL
-def test_there_are_no_more_groups_than_layers(model: Architecture) -> None:
-    assert resolve(model, Plan(sharing_groups=model.layers)).sharing_groups == model.shared_layers
-    with pytest.raises(InputError) as caught:
-        resolve(model, Plan(sharing_groups=model.layers + 1))
-    assert (caught.value.field, caught.value.value) == ("sharing_groups", str(model.layers + 1))
-    assert model.name in caught.value.rule
 
 
 @given(cases(catalog_only=True))
 @examples(60)
 def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case) -> None:
     plain = without_techniques(case.architecture, case.plan)
-    named = {option.field for option in techniques()}
-    assert named == {
-        *("optimizer_bits", "checkpointing", "offload", "sharing_groups", "reversible", "lora"),
-        *("quantization", "activation_offload", "chunked_loss", "update_in_backward"),
-        *("paged_optimizer", "data_parallel", "cpu_offload", "tensor_parallel"),
-        *("sequence_parallel", "expert_parallel", "context_parallel", "pipeline_parallel"),
+    saved_nothing = {
+        option.field: plain_value(case.architecture, option.field) for option in techniques()
     }
-    saved_nothing = {name: plain_value(case.architecture, name) for name in named}
     assert options_in(plain) == options_in(case.plan) | saved_nothing
     resolved = resolve(case.architecture, plain)
     assert resolved.sharing_groups == case.architecture.shared_layers
@@ -169,11 +117,15 @@ def test_any_text_gives_a_value_or_the_error_of_bad_input(text: str) -> None:
 
 
 @given(cases(), cases())
-@examples(40)
-def test_a_plan_with_other_values_is_the_one_that_is_made_of_all_values(
+@examples(100)
+def test_a_plan_is_made_again_of_its_texts_its_changes_and_all_its_values(
     case: Case, other: Case
 ) -> None:
-    values = other.plan.changed()
-    assert case.plan.but(**values) == replace(case.plan, **values)  # type: ignore[arg-type]
-    assert case.plan.but(**options_in(other.plan)) == other.plan
-    assert hash(case.plan.but(**options_in(other.plan))) == hash(other.plan)
+    values, changes = options_in(other.plan), other.plan.changed()
+    texts = {name: str(value) for name, value in values.items() if value is not None}
+    assert Plan.parse(texts) == Plan.parse(changes) == other.plan
+    assert case.plan.but(**changes) == replace(case.plan, **changes)
+    assert case.plan.but(**values) == other.plan
+    assert hash(case.plan.but(**values)) == hash(other.plan)
+    assert type(case.resolved) is Plan
+    assert Case(case.architecture, case.resolved).resolved == case.resolved

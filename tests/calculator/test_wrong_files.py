@@ -5,7 +5,7 @@ import json
 import pytest
 
 from calculator import configuration
-from calculator.errors import InputError
+from tests.calculator.answers import refused
 
 PAGE = "<!DOCTYPE html>\n<html><head><title>config.json · Qwen</title></head></html>"
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 135"
@@ -34,9 +34,8 @@ INDEX = {"metadata": {"total_size": 5}, "weight_map": {"lm_head.weight": "a.safe
 )
 def test_another_file_is_named_for_what_it_is(given: object, words: str) -> None:
     text = given if isinstance(given, str) else json.dumps(given)
-    with pytest.raises(InputError) as caught:
+    with refused("model", words) as caught:
         configuration.parse(text, "config.json")
-    assert words in caught.value.rule
     assert len(str(caught.value)) < 300
 
 

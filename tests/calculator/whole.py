@@ -1,5 +1,7 @@
 """A tape with every layer on it, added up event by event: an oracle for `calculator.peaks`."""
 
+from itertools import accumulate, pairwise
+
 import pytest
 
 from calculator.architecture import Architecture
@@ -12,9 +14,7 @@ from calculator.parts import Phase
 from calculator.peaks import prepare, runs
 from calculator.peaks.step import Step, run_step
 from calculator.plan import Plan
-from calculator.resolution import resolve
 from calculator.techniques.pipeline import part_of
-from tests.calculator.living import Living
 from tests.calculator.plans import Case
 
 
@@ -28,20 +28,14 @@ def whole_step(case: Case) -> Step:
         patch.setattr(runs, "SIMULATED", 10_000)
         patch.setattr(runs, "SIMULATED_UNITS", 10_000)
         prepare._step.cache_clear()
-        found = prepare.prepare(case.architecture, resolve(case.architecture, case.plan))
+        found = prepare.prepare(case.architecture, case.resolved)
         assert not any(found.left_out)
     prepare._step.cache_clear()
     return found.step
 
 
 def numbers_of(case: Case) -> Numbers:
-    return prepare.numbers_of(case.architecture, resolve(case.architecture, case.plan))
-
-
-def bytes_of(found: Living, case: Case) -> int:
-    """Bytes in use; each tensor takes whole blocks of 512."""
-    numbers = numbers_of(case)
-    return sum(count * _bytes(*shape, numbers) for shape, count in found.items())
+    return prepare.numbers_of(case.architecture, case.resolved)
 
 
 def peaks_of_gpus(architecture: Architecture, plan: Plan) -> list[int]:
@@ -50,20 +44,24 @@ def peaks_of_gpus(architecture: Architecture, plan: Plan) -> list[int]:
     return [_count(shape, plan, static_of(shape, plan)[0]).peak for shape in shapes]
 
 
-def peaks_of(ledger: Ledger, case: Case) -> dict[Phase, int]:
-    """Bytes at the peak of each phase of a tape."""
+def levels_of(ledger: Ledger, case: Case) -> list[int]:
+    """Bytes in use before the first event of a tape, and after each."""
     numbers = numbers_of(case)
     sizes = {number: _bytes(*shape, numbers) for shape, number in ledger.sizes.items()}
+    changes = (sizes[event] if event > 0 else -sizes[-event] for event in ledger.events)
+    return [*accumulate(changes, initial=0)]
+
+
+def peaks_of(ledger: Ledger, case: Case) -> dict[Phase, int]:
+    """Bytes at the peak of each phase of a tape."""
     begins = dict(ledger.phases)
     backward = min(at for at, (stack, _, back) in ledger.marks if stack == "head" and back)
     begins[backward] = Phase.BACKWARD
     peaks: dict[Phase, int] = {}
-    phase, total = Phase.FORWARD, 0
-    for at, event in enumerate(ledger.events):
+    phase = Phase.FORWARD
+    for at, levels in enumerate(pairwise(levels_of(ledger, case))):
         phase = begins.get(at, phase)
-        peaks[phase] = max(peaks.get(phase, 0), total)
-        total += sizes[event] if event > 0 else -sizes[-event]
-        peaks[phase] = max(peaks[phase], total)
+        peaks[phase] = max(peaks.get(phase, 0), *levels)
     return peaks
 
 

@@ -11,6 +11,7 @@ from calculator.doors.file import parse_file
 from calculator.doors.formats import read
 from calculator.doors.names import BY_CARD, COMPUTED
 from calculator.doors.settle import settle
+from tests.calculator.plans import options_of
 
 CONSTANTS = """
     MODEL = "Qwen/Qwen3-0.6B"
@@ -117,7 +118,7 @@ PLANS = {
 @pytest.mark.parametrize("text", PLANS, ids=lambda text: text.split()[0])
 def test_a_program_s_plan_is_read_from_its_text(text: str) -> None:
     run = settle([read(parse_file("train.py", dedent(text)))], {})
-    wanted = dict(pair.split("=") for pair in PLANS[text].split())
+    wanted = options_of(PLANS[text])
     found = {"model": run.model, **run.options}
     assert {name: str(found.get(name)) for name in wanted} == wanted
     assert [note.key for note in run.notes if note.way == "either"] == []

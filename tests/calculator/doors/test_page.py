@@ -1,14 +1,12 @@
 """`check` on the calculator's page says what the command line says, for the form's choices."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calculator.doors.answer import Answer
 from calculator.doors.check import check_files
-from calculator.protocol import handle
+from tests.calculator.plans import ask
 
 FILES = Path(__file__).parent / "files"
 LONE = '{"output_dir": "out", "per_device_train_batch_size": 4}'
@@ -16,20 +14,14 @@ LONE = '{"output_dir": "out", "per_device_train_batch_size": 4}'
 
 def asked(files: object, **params: object) -> dict[str, Any]:
     """The page's answer, asked until the search for changes has ended."""
-    request = {"id": 1, "method": "check", "params": {**params, "files": files}}
-    found: dict[str, Any] = json.loads(handle(json.dumps(request)))
+    found: dict[str, Any] = ask("check", files=files, **params)
     while not all(run["done"] for run in found.get("value", ())):
-        found = json.loads(handle(json.dumps(request)))
+        found = ask("check", files=files, **params)
     return found
 
 
 def brought(*names: str) -> list[dict[str, str]]:
     return [{"name": name, "text": (FILES / name).read_text("utf-8")} for name in names]
-
-
-def words_of(found: Answer) -> dict[str, object]:
-    patch = found.repair.patch if found.repair else ""
-    return {"verdict": found.verdict, "assumed": found.assumed, "patch": patch}
 
 
 @pytest.mark.parametrize("card", ["t4", "a100-80"])
@@ -42,7 +34,8 @@ def test_the_page_says_what_the_command_line_says(
     monkeypatch.chdir(FILES)
     (run,) = asked(brought(*names), gpu=card)["value"]
     (found,) = check_files(names, card, offline=True)
-    assert {key: run[key] for key in ("verdict", "assumed", "patch")} == words_of(found)
+    assert (run["verdict"], run["assumed"]) == (found.verdict, found.assumed)
+    assert run["patch"] == (found.repair.patch if found.repair else "")
     assert run["remedy"].startswith(found.remedy)
     assert set(found.notes) <= set(run["notes"])
 

@@ -7,11 +7,10 @@ from hypothesis import given
 
 from calculator.allocator import round_block
 from calculator.autograd.sizes import number_of
-from calculator.catalog import MODELS, find_model
+from calculator.catalog import find_model
 from calculator.peaks.events import in_order, recording_of
 from calculator.peaks.prepare import prepare
 from calculator.plan import Plan
-from calculator.resolution import resolve
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.whole import numbers_of, peaks_of, whole_tape
 
@@ -31,7 +30,7 @@ IN_TURN = ("google/gemma-2-2b", "HuggingFaceTB/SmolLM3-3B")
 
 def put_together(case: Case) -> list[Change]:
     """The changes of a step that is recorded in part."""
-    prepared = prepare(case.architecture, resolve(case.architecture, case.plan))
+    prepared = prepare(case.architecture, case.resolved)
     recording = recording_of(prepared.step)
     sizes = recording.bytes(prepared.numbers)
     births: dict[int, int] = {}
@@ -89,7 +88,7 @@ def highest(changes: Sequence[Change]) -> int:
 def test_every_tensor_is_born_and_dies_where_a_tape_of_all_layers_has_it(
     name: str, options: dict[str, object]
 ) -> None:
-    model = MODELS[name] if name in MODELS else find_model(name)
+    model = find_model(name)
     plan = Plan(batch_size=2, sequence_length=96, **options)  # type: ignore[arg-type]
     layers = 9 if name in ONE_KIND else 20
     decoder_layers = layers if model.decoder_layers else 0

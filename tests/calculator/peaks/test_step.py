@@ -1,18 +1,12 @@
-from collections import Counter
-
 import pytest
 from hypothesis import given
 
-from calculator.catalog import find_model
 from calculator.estimate import totals, totals_within
 from calculator.peaks.prepare import prepare
 from calculator.peaks.step import begin, finish
 from calculator.peaks.trace import _after_forward, _known, bytes_after_forward, record, tentatively
-from calculator.plan import Plan
-from calculator.resolution import resolve
-from tests.calculator.living import living
-from tests.calculator.plans import Case, cases, examples
-from tests.calculator.whole import bytes_of, whole_step
+from tests.calculator.plans import Case, case_of, cases, examples
+from tests.calculator.whole import levels_of, whole_step
 
 # units of one layer and of several, experts, linear attention, shards, adapters
 NAMES = (
@@ -33,15 +27,15 @@ def forget() -> None:
 def after_forward(case: Case) -> int:
     """Bytes that live after the forward pass, of a step that is not recorded."""
     forget()
-    found = prepare(case.architecture, resolve(case.architecture, case.plan))
+    found = prepare(case.architecture, case.resolved)
     with tentatively():
         return bytes_after_forward(found.step, found.numbers, found.left_out)
 
 
 def whole_after_forward(case: Case) -> int:
     """The same of a tape with every layer on it."""
-    begun = begin(whole_step(case))
-    return bytes_of(Counter(living(begun.tape.ledger)), case)
+    begun = begin(whole_step(case))  # what it holds dies with it
+    return levels_of(begun.tape.ledger, case)[-1]
 
 
 @given(cases())
@@ -55,7 +49,7 @@ def test_the_forward_pass_with_layers_left_out_leaves_what_the_whole_one_leaves(
 def test_units_of_layers_leave_what_the_whole_model_leaves(
     name: str, options: dict[str, object]
 ) -> None:
-    case = Case(find_model(name), Plan.parse({"sequence_length": 512, **options}))
+    case = case_of(name, **{"sequence_length": 512, **options})
     assert after_forward(case) == whole_after_forward(case)
 
 
@@ -75,8 +69,8 @@ def test_a_step_that_was_begun_for_a_bound_ends_with_the_same_peak(case: Case) -
 
 
 def test_a_step_is_finished_once() -> None:
-    plan = resolve(find_model("gpt2-s"), Plan())
-    begun = begin(prepare(find_model("gpt2-s"), plan).step)
+    case = case_of("gpt2-s")
+    begun = begin(prepare(case.architecture, case.resolved).step)
     finish(begun)
     with pytest.raises(AssertionError, match="finished before"):
         finish(begun)

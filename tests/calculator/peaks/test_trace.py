@@ -10,8 +10,7 @@ from calculator.parts import Phase
 from calculator.peaks.prepare import prepare
 from calculator.peaks.trace import no_collection, record, tape_of
 from calculator.plan import Plan
-from calculator.resolution import resolve
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, case_of, cases, examples
 from tests.calculator.whole import peaks_of, whole_tape
 
 # models with layers of several kinds in turn, whose units are of two to six layers
@@ -73,8 +72,8 @@ def test_layers_left_out_of_two_stacks_that_share_two_sets_of_weights_hold_no_gr
 
 @pytest.mark.parametrize(("name", "options"), IN_TURN, ids=str)
 def test_units_of_layers_are_left_out_too(name: str, options: dict[str, object]) -> None:
-    case = Case(find_model(name), Plan.parse(options))
-    prepared = prepare(case.architecture, resolve(case.architecture, case.plan))
+    case = case_of(name, **options)
+    prepared = prepare(case.architecture, case.resolved)
     units = [run.unit for _, runs in prepared.step.runs for run in runs]
     assert any(unit > 1 and left for unit, left in zip(units, prepared.left_out, strict=True))
     check(case)
@@ -93,9 +92,9 @@ def test_a_step_of_another_size_is_not_recorded_again(case: Case) -> None:
 
 
 def test_a_tape_that_is_dropped_is_gone_without_a_search() -> None:
-    plan = resolve(find_model("gpt2-s"), Plan(lora=4))
+    case = case_of("gpt2-s", "lora=4")
     with no_collection():
-        tape = tape_of(prepare(find_model("gpt2-s"), plan).step)
+        tape = tape_of(prepare(case.architecture, case.resolved).step)
         gone = ref(tape)
         tape.drop()
         del tape

@@ -7,7 +7,6 @@ from calculator.plan import Plan
 from calculator.planner.advice import Advice, Adviser, advise_in_steps
 from calculator.planner.fit import proposals
 from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
-from calculator.planner.need import judged, need_of
 from calculator.units import format_bytes
 from tests.calculator.plans import Case, can_run, cases, examples
 
@@ -26,28 +25,27 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
     assert advice.ways or "several GPUs" in advice.note
     for way in advice.ways:
         if way.plan is not None:
-            need = need_of(judged(case.architecture, way.plan.on(way.gpu)))
+            need = Case(case.architecture, way.plan.on(way.gpu)).need
             assert need.fits(way.gpu.memory)
-    what_is_left_out_stands_behind(advice, case, gpu)
-    what_fits_at_most_is_known(advice, case, gpu)
+    what_is_left_out_stands_behind(advice, case.on(gpu.name), gpu)
+    what_fits_at_most_is_known(advice, case.on(gpu.name), gpu)
 
 
 def what_is_left_out_stands_behind(advice: Advice, case: Case, gpu: Gpu) -> None:
-    plan = case.plan.on(gpu)
-    if need_of(judged(case.architecture, plan)).fits(gpu.memory):
+    if case.need.fits(gpu.memory):
         return
     advised = {way.words for way in advice.ways if way.gpu is gpu}
-    shown = [one.words in advised for one in proposals(case.architecture, plan, gpu.memory)]
+    shown = [one.words in advised for one in proposals(case.architecture, case.plan, gpu.memory)]
     assert shown == sorted(shown, reverse=True)
     assert any(shown) or not shown
 
 
 def what_fits_at_most_is_known(advice: Advice, case: Case, gpu: Gpu) -> None:
-    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
+    limits = (case.architecture, case.plan, gpu.memory)
     length = longest_sequence(*limits) or 0
     known = dict(advice.largest)
     batch = known.pop("batch_size")
-    fits = need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
+    fits = case.need.fits(gpu.memory)
     assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
     if has_one_length(case.architecture) or length == case.architecture.positions:
         assert known == {}
@@ -97,7 +95,7 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards() -> None:
     assert "LoRA" in ways[0].words
     assert ways[0].plan.gpus == 8
     # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
-    need = need_of(judged(model, ways[0].plan.on(gpu)))
+    need = Case(model, ways[0].plan.on(gpu)).need
     assert need.fits(gpu.memory)
     assert need.typical > 2 * 70.6e9 / 8
 

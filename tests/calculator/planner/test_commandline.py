@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from calculator.__main__ import main
 from calculator.planner.words import WORDS
+from tests.calculator.answers import answered, refusal
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,35 +27,25 @@ BAD = [
 ]
 
 
-def answer(words: str, captured: Captured) -> dict[str, float]:
-    assert main([*words.split(), "--json"]) == 0
-    out, err = captured.readouterr()
-    assert err == ""
-    return json.loads(out)
-
-
-def printed(words: str, captured: Captured) -> dict[str, str]:
-    """The text of a command: what stands behind the name of each figure."""
-    assert main(words.split()) == 0
-    lines = captured.readouterr().out.splitlines()
-    return dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)
+def printed(words: str, captured: Captured) -> tuple[dict[str, float], dict[str, str]]:
+    """A command's figures, and its text: what stands behind the name of each figure."""
+    lines = answered(words, captured).splitlines()
+    figures = json.loads(answered(f"{words} --json", captured))
+    return figures, dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)
 
 
 @pytest.mark.parametrize(("words", "field", "rule"), BAD)
 def test_a_bad_option_exits_with_2_and_one_line_of_field_and_rule(
     words: str, field: str, rule: str, capsys: Captured
 ) -> None:
-    assert main(words.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith(f"error: {field} = ")
-    assert rule in err
+    said = refusal(words.split(), capsys)
+    assert said.startswith(f"error: {field} = ")
+    assert rule in said
 
 
 def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> None:
     # 515,636 tokens a second, as the same table prints
-    figures = answer(f"{MPT} --tokens {515_636 * 86_400}", capsys)
+    figures, _ = printed(f"{MPT} --tokens {515_636 * 86_400}", capsys)
     assert figures["days"] == pytest.approx(1, rel=0.001)
     assert figures["gpu_hours"] == pytest.approx(512 * 24, rel=0.001)
 
@@ -68,13 +58,13 @@ def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> N
     ],
 )
 def test_the_text_names_every_figure_of_the_json(words: str, capsys: Captured) -> None:
-    figures = answer(words, capsys)
-    assert sorted(printed(words, capsys)) == sorted(WORDS[key][0] for key in figures)
+    figures, text = printed(words, capsys)
+    assert sorted(text) == sorted(WORDS[key][0] for key in figures)
 
 
 def test_the_text_has_a_unit_beside_each_figure_that_has_one(capsys: Captured) -> None:
     words = "plan gpt2-l --billion-tokens 1 --volunteers 20 --up 50 --down 50 --utilization 30"
-    figures, text = answer(words, capsys), printed(words, capsys)
+    figures, text = printed(words, capsys)
     assert (text["Time of the run"], text["Time of an exchange"]) == ("22.2 h", "3.7 min")
     assert (text["Sent in one exchange"], text["Money"]) == ("1.39 GB", "no price given")
     assert figures["days"] == pytest.approx(22.2 / 24, abs=0.05 / 24)

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.__main__ import main
-from calculator.architecture import Architecture
 from calculator.autograd.ledger import ALL_REDUCE
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
-from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
@@ -24,12 +22,12 @@ from calculator.planner.fit import (
     proposals,
     proposals_in_steps,
 )
-from calculator.planner.need import Verdict, judged, need_of
+from calculator.planner.need import Verdict
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import GiB
-from tests.calculator.planner.test_largest import memories, verdict_of
-from tests.calculator.plans import Case, cases, cases_on_several, examples, options_of
+from tests.calculator.planner.test_largest import memories
+from tests.calculator.plans import Case, case_of, cases, cases_on_several, examples, options_of
 
 Captured = pytest.CaptureFixture[str]
 small_memories = st.integers(2, 40).map(lambda quarters: quarters * GiB // 4)
@@ -97,7 +95,7 @@ def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: i
     all_fit(case, memory, found)
     nothing_that_fits_is_left_out(case, memory, found, most=1)
     for proposal in found:
-        report = estimate(case.architecture, proposal.plan)
+        report = Case(case.architecture, proposal.plan).report
         assert proposal.peak == report.gpu.total
         assert proposal.ram == report.ram.total
         assert proposal.plan.all_gpus == case.plan.all_gpus
@@ -106,9 +104,9 @@ def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: i
 
 
 def all_fit(case: Case, memory: int, found: list[Proposal]) -> None:
-    before = need_of(judged(case.architecture, case.plan)).typical
+    before = case.need.typical
     for proposal in found:
-        need = need_of(judged(case.architecture, proposal.plan))
+        need = Case(case.architecture, proposal.plan).need
         assert need.fits(memory)
         assert proposal.saved == before - need.typical
 
@@ -129,23 +127,21 @@ def nothing_that_fits_is_left_out(
             (first, *_) = changes  # what is slow goes with nothing
             if first.is_slow and any(one.cost <= first.cost for one in proposed):
                 continue
+            changed = Case(case.architecture, changed)
             assert (frozenset(changes) in found) == is_advice(case, changed, memory)
 
 
-def surely_fits(architecture: Architecture, plan: Plan, memory: int) -> bool:
+def surely_fits(case: Case, memory: int) -> bool:
     try:
-        return verdict_of(Case(architecture, plan), memory) is Verdict.FITS
+        return case.need.fits(memory)
     except InputError:
         return False
 
 
-def is_advice(case: Case, changed: Plan, memory: int) -> bool:
+def is_advice(case: Case, changed: Case, memory: int) -> bool:
     """True if the step surely fits after a change that saves a hundredth of what it took."""
-    if not surely_fits(case.architecture, changed, memory):
-        return False
-    plans = case.plan, changed
-    before, after = (need_of(judged(case.architecture, plan)).typical for plan in plans)
-    return 100 * (before - after) >= before
+    before = case.need.typical
+    return surely_fits(changed, memory) and 100 * (before - changed.need.typical) >= before
 
 
 def the_cheapest_stand_first(found: list[Proposal]) -> None:
@@ -174,25 +170,24 @@ def no_more_layers_are_computed_again_than_must_be(
     found = {one.changes: one for one in proposed}
     for changes, one in found.items():
         for place, change in enumerate(changes):
-            lesser = {each: each.apply(one.plan) for each in change.lesser}
             enough = [
-                (each, plan)
-                for each, plan in lesser.items()
-                if plan and surely_fits(case.architecture, plan, memory)
+                (each, lesser)
+                for each in change.lesser
+                if (plan := each.apply(one.plan))
+                if surely_fits(lesser := Case(case.architecture, plan), memory)
             ]
-            least = [each for each, plan in enough[-1:] if is_advice(case, plan, memory)]
+            least = [each for each, lesser in enough[-1:] if is_advice(case, lesser, memory)]
             before, behind = changes[:place], changes[place + 1 :]
-            assert [each for each in lesser if (*before, each, *behind) in found] == least
+            assert [each for each in change.lesser if (*before, each, *behind) in found] == least
 
 
 def test_a_forward_pass_made_twice_takes_at_most_a_third_more_time() -> None:
     # a third of all products (Chen et al., 2016) of the layers, which have 358 of the 494 million
     # weights that multiply; the update is made once
-    gpu, plan = find_gpu("a100-80"), Plan(batch_size=16, sequence_length=2048)
-    found = proposals(find_model("Qwen/Qwen2.5-0.5B"), plan.on(gpu), gpu.memory, most=1)
-    (one,) = [
-        one for one in found if one.plan.checkpointing == "full" and one.plan.checkpoint_every == 1
-    ]
+    case = case_of("Qwen/Qwen2.5-0.5B", "batch_size=16 sequence_length=2048").on("a100-80")
+    found = proposals(case.architecture, case.plan, case.plan.card.memory, most=1)
+    plans = [(one.plan.checkpointing, one.plan.checkpoint_every) for one in found]
+    one = found[plans.index(("full", 1))]
     assert 0.6 * 358 / 494 / 3 < one.time < 358 / 494 / 3 + 0.02
     assert one.price == f"+{one.time:.0%} time. Computes the forward pass twice."
 
@@ -217,25 +212,20 @@ SHARDS = "data_parallel=fsdp precision=mixed"
     ],
 )
 def test_gpus_that_are_there_divide_what_is_too_large(model: str, options: str, words: str) -> None:
-    architecture, plan = find_model(model), Plan.parse(options_of(options))
-    memory = find_gpu("t4" if plan.precision == "amp" else "a100-40").memory
-    assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
-    every = proposals(architecture, plan, memory, 1)
+    case = case_of(model, options)
+    memory = find_gpu("t4" if case.plan.precision == "amp" else "a100-40").memory
+    assert case.need.verdict(memory) is Verdict.DOES_NOT_FIT
+    every = proposals(case.architecture, case.plan, memory, 1)
     (found,) = [one for one in every if one.words.endswith(f"({words})")]
-    assert found.plan.all_gpus == plan.gpus
+    assert found.plan.all_gpus == case.plan.gpus
 
 
 def test_as_few_gpus_as_are_enough_divide_a_sequence() -> None:
-    options = options_of(f"gpus=8 {SHARDS} sequence_length=8192")
-    architecture, plan = find_model(LLAMA), Plan.parse(options)
-    halves = plan.but(context_parallel=2, accumulation=2)
-    memory = need_of(judged(architecture, halves)).high
-    divided = [
-        one.plan
-        for one in proposals(architecture, plan, memory, most=1)
-        if one.plan.context_parallel > 1
-    ]
-    assert [(one.context_parallel, one.accumulation) for one in divided] == [(2, 2), (8, 8)]
+    case = case_of(LLAMA, f"gpus=8 {SHARDS} sequence_length=8192")
+    memory = case.but(context_parallel=2, accumulation=2).need.high
+    plans = [one.plan for one in proposals(case.architecture, case.plan, memory, most=1)]
+    divided = [(one.context_parallel, one.accumulation) for one in plans]
+    assert [one for one in divided if one[0] > 1] == [(2, 2), (8, 8)]
 
 
 def moved(report: Report) -> int:
@@ -252,26 +242,24 @@ def moved(report: Report) -> int:
     ],
 )
 def test_what_costs_nothing_on_several_gpus_comes_first(options: str, words: str) -> None:
-    architecture = find_model("meta-llama/Llama-3.2-1B")
-    plan = Plan.parse(options_of(f"{options} sequence_length=1024"))
+    case = case_of("meta-llama/Llama-3.2-1B", f"{options} sequence_length=1024")
     (change,) = [one for one in CHANGES if words in one.words]
-    changed = change.apply(plan)
-    before, after = estimate(architecture, plan), judged(architecture, changed)
-    found = proposals(architecture, plan, need_of(after).high, most=1)
+    after = Case(case.architecture, change.apply(case.plan))
+    found = proposals(case.architecture, case.plan, after.need.high, most=1)
     free = [one for one in found if one.cost is Cost.NOTHING]
     assert (change,) in [one.changes for one in free]
     assert found[: len(free)] == free
-    assert moved(after) <= moved(before)
+    assert moved(after.report) <= moved(case.report)
 
 
 def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> None:
     # layers 1, 5, 9 ... of 12 are computed again (transformers' every_n_layers=4)
-    plan = Plan(batch_size=24, sequence_length=512)
-    architecture = MODELS["bert-base"]
-    whole = need_of(judged(architecture, plan)).high
-    fourth = need_of(judged(architecture, EVERY_FOURTH.apply(plan) or plan)).high
+    case = case_of("bert-base", "batch_size=24 sequence_length=512")
+    whole = case.need.high
+    fourth = Case(case.architecture, EVERY_FOURTH.apply(case.plan)).need.high
     assert fourth < whole
-    found = [one.changes for one in proposals(architecture, plan, (fourth + whole) // 2)]
+    every = proposals(case.architecture, case.plan, (fourth + whole) // 2)
+    found = [one.changes for one in every]
     assert found.index((EVERY_FOURTH,)) < min(
         place for place, (change, *_) in enumerate(found) if change.lesser
     )
@@ -289,29 +277,27 @@ def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> No
 def test_where_three_changes_are_too_few_there_are_as_many_as_it_takes(
     model: str, gpu: str, options: str
 ) -> None:
-    architecture, card = find_model(model), find_gpu(gpu)
-    plan = Plan.parse(options_of(options)).on(card)
-    found = proposals(architecture, plan, card.memory)
+    case = case_of(model, options).on(gpu)
+    architecture, memory = case.architecture, case.plan.card.memory
+    found = proposals(architecture, case.plan, memory)
     assert found
     for one in found:
         assert len(one.changes) > MOST_CHANGES
-        assert need_of(judged(architecture, one.plan)).fits(card.memory)
-        known = plan.but(sequence_length=resolve(architecture, plan).sequence_length)
+        assert Case(architecture, one.plan).need.fits(memory)
+        known = case.plan.but(sequence_length=case.resolved.sequence_length)
         for change in one.changes:
             fewer = _after(known, [other for other in one.changes if other is not change])
             if fewer is not None and change.cost is not Cost.ADAPTERS:
-                assert not need_of(judged(architecture, fewer)).fits(card.memory), change.words
+                assert not Case(architecture, fewer).need.fits(memory), change.words
 
 
 def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
     # 8.03 billion weights of 16 bytes each, in shards on 4 GPUs of 24 GB: 29.9 GiB on each
-    architecture, gpu = find_model(LLAMA), find_gpu("rtx-4090")
-    plan = Plan.parse(options_of(f"gpus=4 {SHARDS} sequence_length=1024"))
-    first, *_ = proposals(architecture, plan.on(gpu), gpu.memory)
+    case = case_of(LLAMA, f"gpus=4 {SHARDS} sequence_length=1024").on("rtx-4090")
+    first, *_ = proposals(case.architecture, case.plan, case.plan.card.memory)
     assert first.changes == (SHARDS_IN_RAM,)
-    report = estimate(architecture, first.plan.on(gpu))
     assert first.plan.cpu_offload
-    assert first.ram == report.ram.total
+    assert first.ram == Case(case.architecture, first.plan).report.ram.total
     # masters, gradients and two states of 4 bytes each
     assert first.ram > 8.03e9 * 16 / 4
     assert "over the bus" in first.price
@@ -339,21 +325,17 @@ def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captu
     answer = json.loads(capsys.readouterr().out)
     assert answer["proposals"]
     for proposal in answer["proposals"]:
-        need = need_of(judged(MODELS["gpt2-l"], Plan.parse(proposal["plan"]).on(find_gpu("t4"))))
+        need = case_of("gpt2-l", **proposal["plan"]).on("t4").need
         assert need.typical == proposal["typical"]
 
 
 def test_the_least_change_for_each_gpu_is_its_first_proposal_without_adapters() -> None:
-    gpus = [GPUS[name] for name in ("rtx-3070", "t4", "a100-40")]
-    architecture, plan = find_model("gpt2-l"), Plan()
-    found = least_changes(architecture, plan, gpus)
+    case, gpus = case_of("gpt2-l"), [GPUS[name] for name in ("rtx-3070", "t4", "a100-40")]
+    found = least_changes(case.architecture, case.plan, gpus)
     for gpu in gpus:
-        report = judged(architecture, plan.on(gpu))
-        fits = need_of(report).fits(gpu.memory)
-        assert (gpu.name not in found) is fits
-        if not fits:
-            every = proposals(architecture, plan.on(gpu), gpu.memory, 2)
-            whole = (
-                one for one in every if Cost.ADAPTERS not in {each.cost for each in one.changes}
-            )
+        here = case.on(gpu.name)
+        assert (gpu.name not in found) is here.need.fits(gpu.memory)
+        if gpu.name in found:
+            every = proposals(here.architecture, here.plan, gpu.memory, 2)
+            whole = (one for one in every if Cost.ADAPTERS not in {x.cost for x in one.changes})
             assert found[gpu.name] == next(whole, None)

@@ -4,18 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import find_model
-from calculator.plan import LARGEST_BATCH, Plan
+from calculator.plan import LARGEST_BATCH
 from calculator.planner.largest import _Bracket, _largest, end_of, largest_batch, longest_sequence
-from calculator.planner.need import Verdict, judged, need_of
 from calculator.units import GiB
-from tests.calculator.plans import Case, cases, examples, options_of
+from tests.calculator.plans import Case, case_of, cases, examples
 
 memories = st.integers(1, 96).map(lambda size: size * GiB)
-
-
-def verdict_of(case: Case, memory: int) -> Verdict:
-    return need_of(judged(case.architecture, case.plan)).verdict(memory)
 
 
 @examples(6)
@@ -23,9 +17,9 @@ def verdict_of(case: Case, memory: int) -> Verdict:
 def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
     most = largest_batch(case.architecture, case.plan, memory)
     if most != LARGEST_BATCH:  # no plan has a larger one
-        assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
+        assert not case.but(batch_size=(most or 0) + 1).need.fits(memory)
     if most is not None:
-        assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
+        assert case.but(batch_size=most).need.fits(memory)
 
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -47,14 +41,13 @@ LLAMA = "meta-llama/Llama-3.2-1B"
 def test_the_longest_sequence_fits_and_a_longer_one_does_not(
     model: str, options: str, gigabytes: int, step: int
 ) -> None:
-    case, memory = Case(find_model(model), Plan.parse(options_of(options))), gigabytes * GiB
+    case, memory = case_of(model, options), gigabytes * GiB
     longest = longest_sequence(case.architecture, case.plan, memory)
     if longest is not None:
         assert longest % step == 0
-        assert verdict_of(case.but(sequence_length=longest), memory) is Verdict.FITS
+        assert case.but(sequence_length=longest).need.fits(memory)
     if longest != case.architecture.positions:
-        longer = case.but(sequence_length=(longest or 0) + step)
-        assert verdict_of(longer, memory) is not Verdict.FITS
+        assert not case.but(sequence_length=(longest or 0) + step).need.fits(memory)
 
 
 @st.composite

@@ -15,6 +15,7 @@ from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.out_of_memory import Cause, Message, explain, read_message
 from calculator.units import GiB, MiB
+from tests.calculator.answers import refused
 from tests.calculator.plans import ask, examples
 
 
@@ -104,10 +105,8 @@ def test_every_text_of_pytorch_is_read(text: str, expected: Message) -> None:
     ],
 )
 def test_what_is_missing_is_named(text: str, missing: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused("message", missing):
         read_message(text)
-    assert caught.value.field == "message"
-    assert missing in caught.value.rule
 
 
 @given(st.text(max_size=300))

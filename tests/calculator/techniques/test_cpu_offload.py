@@ -2,19 +2,11 @@
 
 import pytest
 
-from calculator.catalog import find_model
-from calculator.estimate import estimate
-from calculator.plan import BaseBits, Plan
-from calculator.report import Report
+from tests.calculator.plans import case_of
 
-LLAMA = "meta-llama/Llama-3.1-8B"
+SHARDS = "data_parallel=fsdp cpu_offload=True"
 PARAMETERS = 8_030_261_248  # 16,060,522,496 bytes of bfloat16, as its index on the Hub says
 KIB, MIB = 2**10, 2**20
-
-
-def of_llama(**options: object) -> Report:
-    given = {"precision": "mixed", "sequence_length": 256, "data_parallel": "fsdp", "gpus": 64}
-    return estimate(find_model(LLAMA), Plan.parse({"cpu_offload": True, **given, **options}))
 
 
 def test_each_shard_and_gradient_is_a_power_of_two_in_ram_and_states_are_not() -> None:
@@ -23,7 +15,8 @@ def test_each_shard_and_gradient_is_a_power_of_two_in_ram_and_states_are_not() -
     # table's 128,256 rows
     layer = 2 * MIB + 2 * 256 * KIB + 3 * 4 * MIB + 2 * 256
     whole = 32 * layer + 2 * 32 * MIB + 256
-    ram = of_llama().ram
+    words = f"{SHARDS} gpus=64 precision=mixed sequence_length=256"
+    ram = case_of("meta-llama/Llama-3.1-8B", words).report.ram
     assert (ram.weights, ram.gradients) == (whole, whole)
     assert ram.optimizer == pytest.approx(8 * PARAMETERS / 64, rel=1e-4)
     assert ram.temporaries == pytest.approx(4 * PARAMETERS / 64, rel=1e-4)  # the foreach update's
@@ -33,13 +26,9 @@ def test_packed_weights_take_a_quarter_of_the_ram_of_whole_ones() -> None:
     # Llama 2 70B's config.json on 8 GPUs, shards in 16 bits, rounded up to powers of two: q and o
     # (8,192 x 8,192) 16 MiB each, k and v (1,024 x 8,192) 2 MiB, the three of the feed-forward
     # layer (28,672 x 8,192) 64 MiB; in 4 bits a quarter of each, in 80 layers
-    model = find_model("meta-llama/Llama-2-70b-hf")
-    plan = Plan.parse(
-        {"gpus": 8, "data_parallel": "fsdp", "cpu_offload": True, "lora": 8, "precision": "half"}
-        | {"lora_targets": "all-linear"}
-    )
+    words = f"{SHARDS} gpus=8 precision=half lora=8 lora_targets=all-linear"
     whole, packed = (
-        estimate(model, plan.but(quantization=bits)).ram.weights
-        for bits in (BaseBits.NONE, BaseBits.NF4)
+        case_of("meta-llama/Llama-2-70b-hf", words, quantization=bits).report.ram.weights
+        for bits in ("none", "nf4")
     )
     assert whole - packed == 80 * (2 * 16 + 2 * 2 + 3 * 64) * MIB * 3 // 4

@@ -4,6 +4,7 @@ import pytest
 
 from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.page.answer import answer, glance
+from calculator.plan import techniques
 
 GPT2, LLAMA = "gpt2-s", "meta-llama/Llama-3.1-8B"
 SHARDS = {"gpus": "8", "data_parallel": "fsdp", "precision": "mixed"}
@@ -13,6 +14,14 @@ STATES = [
     ("checkpointing", "full", GPT2, {"checkpoint_every": "4"}),
     ("checkpointing", "operations", "meta-llama/Llama-3.2-1B", {"sequence_length": "4096"}),
     ("chunked_loss", "torch", GPT2, {"batch_size": "8"}),
+    ("data_parallel", "fsdp", GPT2, {"gpus": "8", "precision": "mixed"}),
+    ("lora", "8", GPT2, {}),
+    ("offload", "optimizer", GPT2, {"accumulation": "2"}),
+    ("optimizer_bits", "8", GPT2, {}),
+    ("quantization", "nf4", LLAMA, {"lora": "8", "sequence_length": "128"}),
+    ("reversible", "true", GPT2, {}),
+    ("sequence_parallel", "true", LLAMA, {"tensor_parallel": "8", "sequence_length": "512"}),
+    ("sharing_groups", "2", GPT2, {}),
     ("context_parallel", "8", LLAMA, {"sequence_length": "16384", "gpus": "8", "gpu": "l4"}),
     ("cpu_offload", "true", GPT2, SHARDS),
     ("expert_parallel", "8", "mistralai/Mixtral-8x7B-v0.1", {"sequence_length": "128"}),
@@ -21,6 +30,10 @@ STATES = [
     ("tensor_parallel", "8", LLAMA, {"sequence_length": "128"}),
     ("update_in_backward", "true", GPT2, {"sequence_length": "64"}),
 ]
+
+
+def test_every_technique_is_among_them() -> None:
+    assert {option for option, *_ in STATES} == {option.field for option in techniques()}
 
 
 @pytest.mark.parametrize(("option", "value", "model", "beside"), STATES)

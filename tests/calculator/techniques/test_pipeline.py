@@ -39,13 +39,12 @@ def test_gpipe_sends_all_forward_first_and_1f1b_has_fewer_in_flight_at_later_sta
 @pytest.mark.parametrize("plan", [PLAN, GPIPE, INTERLEAVED, replace(PLAN, checkpointing="full")])
 def test_the_report_is_of_the_fullest_of_all_gpus(plan: Plan) -> None:
     model = find_model(LLAMA)
-    resolved = resolve(model, plan)
-    peaks = peaks_of_gpus(model, resolved)
+    peaks, report = peaks_of_gpus(model, resolve(model, plan)), estimate(model, plan)
     assert len(peaks) == 4
-    assert estimate(model, plan).gpu.total == max(peaks) == totals(model, plan).gpu
+    assert report.gpu.total == max(peaks) == totals(model, plan).gpu
     assert least(model, plan) <= max(peaks)
     named = "GPU" if plan is INTERLEAVED else "stage"
-    notes = " ".join(estimate(model, plan).notes)
+    notes = " ".join(report.notes)
     assert f"{named} {peaks.index(max(peaks)) + 1} of 4" in notes
 
 

@@ -149,6 +149,8 @@ CASES = [
     ("none", GPT2, "optimizer=adafactor optimizer_bits=8", "= '8'.*must be 32"),
     ("none", GPT2, "optimizer=adafactor update=fused", "'fused'.*foreach and loop"),
     ("none", GPT2, "target_length=8", "target_length = '8'.*only T5"),
+    ("none", DALLE, "sequence_length= dropout=0.1", "dropout = '0.1'.*dalle-together"),
+    ("none", DALLE, "sequence_length= tied_embeddings=no", "tied_embeddings = .*dalle-together"),
     ("none", DALLE, "sequence_length=1024", "256 text tokens and 1,024 image codes"),
     ("none", GPT2, "gpus=0", "gpus = '0'.*whole number from 1"),
 ]

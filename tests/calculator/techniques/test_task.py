@@ -11,6 +11,8 @@ from calculator.parameters import count_parameters
 from calculator.plan import Plan, Task
 from calculator.report import Phase
 from calculator.resolution import resolve
+from tests.calculator.answers import refused
+from tests.calculator.plans import case_of, options_of
 from tests.calculator.real import small_config
 
 # Tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128), as
@@ -36,9 +38,8 @@ SST_2 = {
 @pytest.mark.parametrize("task", IN_RAM, ids=str)
 def test_a_head_takes_what_a_real_step_took_in_ram(task: Task) -> None:
     model = from_config(XLM_ROBERTA, "xlm-roberta")
-    options = {"precision": "fp32", "attention": "eager", "dropout": 0, "task": task, "labels": 3}
-    plan = Plan.parse({"batch_size": 4, "sequence_length": 128, **options})
-    total = estimate(model, plan).gpu.total
+    words = "precision=fp32 attention=eager dropout=0 labels=3 batch_size=4 sequence_length=128"
+    total = estimate(model, Plan.parse({**options_of(words), "task": task})).gpu.total
     assert 0 <= total - IN_RAM[task] < 1e-5 * total
 
 
@@ -55,7 +56,7 @@ def test_a_reward_is_one_number() -> None:
     plan = Plan(task=Task.REWARD, batch_size=2)
     model = from_config(SST_2, "sst-2")
     assert resolve(model, plan).labels == 1
-    with pytest.raises(InputError, match="labels = '2': a reward is one number"):
+    with refused("labels = '2': a reward is one number"):
         resolve(model, plan.but(labels=2))
 
 
@@ -69,22 +70,17 @@ def test_sums_of_all_layers_and_ddp_without_a_poolers_gradient_are_refused() -> 
     assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
 
 
-def pairs(batch: int, **options: object) -> Plan:
-    """A plan of so many sequences of an embedding model."""
-    return Plan.parse({"task": "embedding", "batch_size": batch, "sequence_length": 64, **options})
-
-
 def test_with_gradcache_more_pairs_need_their_embeddings_and_scores_alone() -> None:
-    model = find_model("bert-base")
-    few, more = (estimate(model, pairs(batch, mini_batch_size=4)) for batch in (512, 1024))
+    case = case_of("bert-base", "task=embedding batch_size=512 sequence_length=64")
+    whole, few = case.report, case.but(mini_batch_size=4).report
+    more = case.but(mini_batch_size=4, batch_size=1024).report
     # in the second passes all gradients live, of 768 elements in 32 bits each, and the inputs
     inputs = 2 * 8 * 64
-    assert few.phases[Phase.BACKWARD].total < 0.2 * estimate(model, pairs(512)).gpu.total
+    assert few.phases[Phase.BACKWARD].total < 0.2 * whole.gpu.total
     added = more.phases[Phase.BACKWARD].total - few.phases[Phase.BACKWARD].total
     assert added == 512 * (768 * 4 + inputs)
     # each mini-batch passes forward once more: 4 products where there were 3
-    whole = estimate(model, pairs(512)).work.flops
-    assert few.work.flops == pytest.approx(whole * 4 / 3, rel=0.01)
+    assert few.work.flops == pytest.approx(whole.work.flops * 4 / 3, rel=0.01)
 
 
 def recordings(**more: object) -> Architecture:
