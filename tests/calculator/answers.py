@@ -24,7 +24,7 @@ def refusal(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def answered(words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command line prints, with status 0 and no complaint."""
+    """The output of the command line, with status 0 and no complaint."""
     assert main(words.split()) == 0
     out, err = capsys.readouterr()
     assert err == ""

@@ -13,7 +13,7 @@ STATES = [
     ("activation_offload", "pinned", GPT2, {"batch_size": "8", "checkpointing": "full"}),
     ("checkpointing", "full", GPT2, {"checkpoint_every": "4"}),
     ("checkpointing", "operations", "meta-llama/Llama-3.2-1B", {"sequence_length": "4096"}),
-    ("chunked_loss", "torch", GPT2, {"batch_size": "8"}),
+    ("chunked_loss", "torch", GPT2, {"batch_size": "8", "paged_optimizer": "true"}),
     ("data_parallel", "fsdp", GPT2, {"gpus": "8", "precision": "mixed"}),
     ("lora", "8", GPT2, {}),
     ("offload", "optimizer", GPT2, {"accumulation": "2"}),
