@@ -37,6 +37,7 @@ class Scenario(Swarm):
     def play(self) -> None:
         port = self.begin("alice", "bob", "carol")
         wait_for("bob to train with the others", lambda: self.samples_of("bob"))
+        self.seen["libraries of alice"] = self.libraries("alice")
         self.kill_in_mid_step("bob")
         wait_for("steps for dave to miss", lambda: self.step_of("alice") >= LATE_STEPS)
         self.join("dave")
@@ -51,6 +52,12 @@ class Scenario(Swarm):
 
     def samples_of(self, name: str) -> int:
         return int(status.read(self.folder / name).get("samples", 0))
+
+    def libraries(self, name: str) -> str:
+        """The files that a process has loaded."""
+        process = self.members[name].process
+        assert process is not None
+        return Path("/proc", str(process.pid), "maps").read_text()
 
     def kill_in_mid_step(self, name: str) -> None:
         busy = ("waiting", "averaging")
@@ -142,6 +149,11 @@ def test_the_late_volunteer_catches_up_and_contributes(swarm: Scenario) -> None:
     assert dave["samples"] > 0.8 * swarm.seen["samples of who left"]
     assert 0 < dave["steps"] <= swarm.last_line() - LATE_STEPS
     assert set(swarm.board()) == {"alice", "bob", "carol", "dave"}
+
+
+def test_a_volunteer_reads_its_data_without_pandas(swarm: Scenario) -> None:
+    assert "/pyarrow/" in swarm.seen["libraries of alice"]
+    assert "/pandas/" not in swarm.seen["libraries of alice"]
 
 
 def test_one_command_sends_the_whole_run_back(swarm: Scenario) -> None:
