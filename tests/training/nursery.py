@@ -31,14 +31,17 @@ LIBRARIES: Final = (
     "calculator.estimate",
     "cryptography.x509",
     "diffusers.models.autoencoders.vq_model",
+    "google.protobuf.message",
     "httpx",
+    "multihash",
     "pyarrow.parquet",
-    "pydantic",
+    "pydantic.v1",
     "scipy.optimize",
     "starlette.applications",
     "torch",
     "transformers.modeling_utils",
     "uvicorn.server",
+    "uvloop",
 )
 
 
