@@ -20,7 +20,7 @@ def serve(port: int) -> None:
     # The port first: whoever has it taken should not wait for a build to hear of it.
     with listen(port) as listener:
         build_site(to_publish=False)
-        with serving(SITE, listener) as address:
+        with suppress(KeyboardInterrupt), serving(SITE, listener) as address:
             say(f"\nThe site is at {address}  (Ctrl-C ends)")
             for changed in changes():
                 say(f"\n{changed} changed.")
@@ -74,4 +74,4 @@ if __name__ == "__main__":
     except BuildError as error:
         sys.exit(f"build.py: {error}")
     except KeyboardInterrupt:
-        say("")
+        say("\nStopped; nothing is left half-done.")
