@@ -17,7 +17,7 @@ const entry = (path) => ({ in: path, out: (path.split("/").at(-2) ?? "").replace
 /** @param {string} name */
 const own = (name) => ({ in: `${shared}/${name}.js`, out: name });
 
-// What these share with others is small, and in chunks it would be a request more, or two, of each.
+// What these share with others is small; in chunks of its own it would cost one or two more requests.
 const TAB = "train-in-this-tab";
 const SMALL = ["how-it-works", "models-on-gpus", "numbers"];
 const scripts = ofPages("script.js").map(entry);

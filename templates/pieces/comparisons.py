@@ -1,4 +1,4 @@
-"""Results that take the calculator a minute, computed on every core and kept on disk.
+"""Results that take the calculator minutes, computed on every core and kept on disk.
 
 `Kept` is kept under a name made from all files that it depends on: whoever changes one computes it
 again. `Recorded` is committed, so that a build only reads it; tests compare it with the calculator.

@@ -265,6 +265,7 @@ def test_the_command_can_be_copied(visit: Visitor) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy", exact=True).click()
     expect(page.locator("#calculator-copy")).to_have_text("Copied")
+    expect(page.locator("#calculator-copy + [role=status]")).to_have_text("Copied")
     assert page.evaluate("() => navigator.clipboard.readText()") == command(page)
 
 

@@ -276,6 +276,8 @@ def test_pictures_go_through_the_run_by_keyboard_and_checkpoints_show_theirs(arc
     first, last = RUN.checkpoints[0], RUN.checkpoints[-1]
     archive.get_by_role("button", name=f"Copy the SHA-256 of step {last['step']}").click()
     assert archive.evaluate("navigator.clipboard.readText()") == last["sha256"]
+    archive.locator("[data-live=use-command] + button").click()
+    expect(archive.locator("[data-live=use-command] ~ [role=status]")).to_have_text("Copied")
     archive.get_by_role("button", name=f"Show all {len(RUN.checkpoints)} checkpoints").click()
     expect(archive.locator(".checkpoints__table tbody tr")).to_have_count(len(RUN.checkpoints))
     archive.get_by_role("button", name=f"Samples of step {first['step']}", exact=True).click()

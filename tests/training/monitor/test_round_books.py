@@ -82,4 +82,4 @@ def test_whoever_is_not_present_has_left_and_is_forgotten_where_it_earned_nothin
         ("alice", "left"),
     ]
     books.hear({}, set(), 1010.0 + 3700)
-    assert [who.name for who in books.contributors()] == ["bob"]
+    assert [each.name for each in books.contributors()] == ["bob"]
