@@ -1,8 +1,8 @@
 """Forks programs from a process that has the large libraries loaded.
 
 Importing them takes up to 15 seconds of processor time, which a scenario would spend for each of
-its members. Neither `training` nor hivemind is loaded before the fork: both make locks or counters
-that members would share.
+its members. Hivemind and most of `training` are not loaded before the fork: they make locks and
+counters that members would share.
 
 Arguments: the descriptor of a socket that listens, and the process ID that it serves until that has
 ended. A connection asks one thing in a line of JSON, and so is it answered: ``command`` (a Python
@@ -29,16 +29,19 @@ CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 LIBRARIES: Final = (
     "bitsandbytes",
     "calculator.estimate",
+    "cid",
     "cryptography.x509",
     "diffusers.models.autoencoders.vq_model",
     "google.protobuf.message",
     "httpx",
     "multihash",
+    "netaddr",
     "pyarrow.parquet",
     "pydantic.v1",
     "scipy.optimize",
     "starlette.applications",
     "torch",
+    "training.run.runfile",
     "transformers.modeling_utils",
     "uvicorn.server",
     "uvloop",

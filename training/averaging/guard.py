@@ -157,9 +157,9 @@ class GuardedAverager(ExpectantAverager):
             async for update in runner:
                 next(updated).add_(update, alpha=self._averaging_alpha)
                 self.last_updated = get_dht_time()
-                self._state_updated.set()
         finally:
             self._round_ended = time.monotonic()
+        self._state_updated.set()  # once a round: it announces our state to several peers
         self._report(runner.round())
 
     def _report(self, seen: Round) -> None:

@@ -15,11 +15,14 @@ import asyncio
 import hashlib
 import math
 import multiprocessing
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from hivemind.averaging import DecentralizedAverager
 from hivemind.averaging.control import StepControl
+from hivemind.averaging.key_manager import GroupKeyManager
+from hivemind.p2p import PeerID
 from hivemind.utils import get_dht_time
 
 LARGEST = 32  # peers of a group, on average at most
@@ -50,6 +53,7 @@ def meet(own: str, others: Iterable[str], round_name: str) -> tuple[str, int]:
 
 
 CANCELLING_SECONDS = 0.005  # between two looks at whether a cancelled round is marked
+LOOK_SECONDS = 0.25  # between two looks for who leads a group
 
 
 def least_group(expected: int, needs_majority: bool) -> int:
@@ -61,6 +65,23 @@ def least_group(expected: int, needs_majority: bool) -> int:
     [2, 2, 3, 3, 17]
     """
     return max(3, expected // 2 + 1) if needs_majority and expected > 2 else 2
+
+
+class CalmSearch(GroupKeyManager):
+    """Finds who leads a group, not more often than every `LOOK_SECONDS`.
+
+    The library asks again as soon as it has its answer, for as long as it has no leader: some 30
+    times a second among peers of one machine.
+    """
+
+    _next_look = -math.inf
+
+    async def get_averagers(self, group_key: str, only_active: bool) -> list[tuple[PeerID, float]]:
+        """The peers that look for this group, and when they begin without others."""
+        await asyncio.sleep(self._next_look - time.monotonic())
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        found: list[tuple[PeerID, float]] = await super().get_averagers(group_key, only_active)
+        return found
 
 
 class ExpectantAverager(DecentralizedAverager):
@@ -100,7 +121,8 @@ class ExpectantAverager(DecentralizedAverager):
         self._group.value = group.encode()
 
     async def _step(self, *, step: StepControl, **options: Any) -> None:
-        self._matchmaking.group_key_manager.group_bits = self._group.value.decode()
+        search = CalmSearch(self.dht, self.prefix, self._group.value.decode(), None)
+        self._matchmaking.group_key_manager = search
         expected, fixed = self.expected_peers, self.matchmaking_kwargs["target_group_size"]
         if fixed is None:
             self._matchmaking.target_group_size = expected if expected > 1 else None

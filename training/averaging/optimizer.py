@@ -371,6 +371,7 @@ def open_optimizer(
         grad_compression=wire,
         grad_averager_factory=partial(
             GuardedGradientAverager,
+            allow_state_sharing=False,  # nobody asks for gradients
             largest_weight=MOST_STEPS * float(swarm.target_batch_size),
             unpaced_weight=UNPACED_BATCHES * float(swarm.micro_batch_size),
             **guarded,

@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 
 from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.protocol import DHTProtocol
@@ -21,6 +22,7 @@ from hivemind.utils import MSGPackSerializer, get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import envelope, grants
+from training.access.envelope import SignedFile
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.records.kinds import AVERAGERS, LONGEST_SECONDS, Kind, kinds_of
@@ -87,7 +89,7 @@ class RecordValidator(RecordValidatorBase):
         """The value in a valid record, for the application."""
         if record.key not in self._kinds:
             return bytes(record.value)
-        return envelope.open_file(_KIND, record.value, MOST_BYTES).body
+        return _open(record.value).body
 
     def merge_with(self, other: RecordValidatorBase) -> bool:
         """Stand in for the validators that hivemind's tracker adds."""
@@ -104,9 +106,10 @@ class RecordValidator(RecordValidatorBase):
         ahead = float(record.expiration_time) - get_dht_time()
         if not (math.isfinite(ahead) and ahead <= kind.seconds + CLOCK_SECONDS):
             raise ValueError(f"a {kind.name} that expires in {ahead:.0f} s")
-        file, subkey = envelope.open_file(_KIND, record.value, MOST_BYTES), _subkey(record)
-        access, owner = file.fields.pop("access", None), file.signer
-        if file.fields != {"place": _place(record)}:
+        file, subkey = _open(record.value), _subkey(record)
+        fields, owner = dict(file.fields), file.signer
+        access = fields.pop("access", None)
+        if fields != {"place": _place(record)}:
             raise ValueError(f"a {kind.name} that was sealed for another place")
         if kind.tagged and (not isinstance(subkey, bytes) or peer_id_of(subkey) != owner):
             raise ValueError("a subkey that is not its owner's tag")
@@ -156,6 +159,11 @@ def _keep_valid_entries(self: DHTProtocol, key: bytes, dictionary: DictionaryDHT
             if not self._validate_record(key, subkey_bytes, value, expiration_time):
                 del dictionary[subkey]
     return True
+
+
+@lru_cache(maxsize=1024)  # every look at a dictionary finds mostly what the last one found
+def _open(value: bytes) -> SignedFile:
+    return envelope.open_file(_KIND, value, MOST_BYTES)
 
 
 def _place(record: DHTRecord) -> str:

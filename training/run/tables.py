@@ -3,6 +3,7 @@
 import math
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -39,7 +40,7 @@ def read(kind: Any, table: object, place: str = "") -> Any:
     """
     if not isinstance(table, dict):
         raise InputError(place, table, "must be a table")
-    known = get_type_hints(kind)
+    known = _types_of(kind)
     for key in table:
         if key not in known:
             raise unknown_name(_join(place, key), key, known)
@@ -107,7 +108,12 @@ def _choose(kinds: list[Any], value: Any) -> Any:
     tables = [kind for kind in kinds if is_dataclass(kind) or get_origin(kind) is dict]
     if len(tables) < 2:
         return (tables or kinds)[0]
-    return max(tables, key=lambda kind: len(value.keys() & get_type_hints(kind).keys()))
+    return max(tables, key=lambda kind: len(value.keys() & _types_of(kind).keys()))
+
+
+@cache  # they are evaluated from text
+def _types_of(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _read_tuple(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:

@@ -9,9 +9,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
+from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim.grad_averager import GradientAverager
@@ -21,7 +23,7 @@ from hivemind.proto import averaging_pb2
 from calculator.swarm.aggregation import Aggregation
 from training.access.membership import Membership
 from training.authority.keys import sign_own
-from training.averaging.guard import GuardedGradientAverager
+from training.averaging.guard import GuardedAverager, GuardedGradientAverager
 from training.averaging.reduction import Round
 from training.network.connection import Endpoint, Identity, Network
 from training.records import directory
@@ -207,6 +209,19 @@ def test_two_of_three_are_no_group_where_the_honest_must_be_more(
         rounds = [averager.step(wait=False, timeout=seconds) for averager in averagers]
         results = [exchange.exception(PATIENCE) is None for exchange in rounds]
     assert results == [meets, meets]
+
+
+def test_a_round_of_many_tensors_announces_the_new_state_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = MagicMock(modes=[AveragingMode.NODE])
+    runner.__aiter__.return_value = [torch.ones(2)] * 5
+    monkeypatch.setattr("training.averaging.guard.GuardedRunner", lambda **_: runner)
+    averager = MagicMock(least_peers=1, peer_id="own", _averaging_alpha=1.0)
+    tensors, group = torch.zeros(5, 2), GroupInfo(b"", ("own",), ())
+    asyncio.run(GuardedAverager._run_allreduce_inplace_(averager, tensors, group))
+    assert tensors.eq(1.0).all()
+    averager._state_updated.set.assert_called_once_with()
 
 
 def admit(network: Network, folder: Path) -> Membership:

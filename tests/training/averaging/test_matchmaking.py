@@ -1,3 +1,4 @@
+import asyncio
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from tests.training.averaging import expectant
 from tests.training.forks import Fork
 from tests.training.processes import PATIENCE
+from training.averaging import matchmaking
 from training.averaging.matchmaking import LARGEST, MOST_BITS, bits_for, group_of, meet
 from training.records.kinds import MOST_GROUP_BITS
 
@@ -51,6 +53,31 @@ def test_every_round_divides_the_peers_differently() -> None:
         partners.append(together - {"peer 0"})
     for first, second in pairwise(partners):
         assert len(first & second) < len(first) / 3  # by chance 1 in 32
+
+
+def test_whoever_finds_no_leader_looks_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, now = [], [0.0]
+
+    class Table:
+        peer_id = None
+
+        async def get(self, *_: object, **options: object) -> None:
+            looks.append(now[0])
+
+    async def sleep(seconds: float) -> None:
+        now[0] += max(0.0, seconds)
+
+    async def look(search: matchmaking.CalmSearch) -> None:
+        for _ in range(3):
+            assert await search.get_averagers("step.0b1", only_active=True) == []
+        now[0] += 9.0
+        await search.get_averagers("step.0b1", only_active=True)
+
+    monkeypatch.setattr("training.averaging.matchmaking.asyncio.sleep", sleep)
+    monkeypatch.setattr("training.averaging.matchmaking.time.monotonic", lambda: now[0])
+    asyncio.run(look(matchmaking.CalmSearch(Table(), "step", "1", None)))
+    pause = matchmaking.LOOK_SECONDS
+    assert looks == [0.0, pause, 2 * pause, 2 * pause + 9.0]
 
 
 @pytest.mark.parametrize("count", [1_000, 4_000])

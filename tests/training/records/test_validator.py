@@ -227,6 +227,7 @@ def test_where_there_is_an_authority_a_record_shows_access(name: str, tmp_path: 
     check = RecordValidator(RUN, THEIRS, member(THEIRS))
     record = written(name, OURS, member(OURS))
     assert check.validate(record)
+    assert check.validate(record)  # as well the second time, when it is known
     plain = serialize(7)
     assert check.strip_value(written(name, OURS, member(OURS), value=plain)) == plain
     nobody: Any = Membership(tmp_path, RUN, "nobody's key")
