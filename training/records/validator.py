@@ -9,7 +9,7 @@ import logging
 import math
 import multiprocessing
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from hivemind.dht.crypto import RSASignatureValidator
@@ -61,9 +61,7 @@ class RecordValidator(RecordValidatorBase):
         public_key = key.get_public_key().to_bytes().decode()
         self._tag = tag_of(public_key)
         self._identity = identity_of(peer_id_of(self._tag))
-        self._kinds: dict[bytes, Kind] = {
-            DHTID.generate(source=name).to_bytes(): kind for name, kind in kinds_of(run, averagers)
-        }
+        self._kinds = _kinds_by_key(run, tuple(averagers))
 
     def validate(self, record: DHTRecord) -> bool:
         """True if a record holds; never raises."""
@@ -159,6 +157,11 @@ def _keep_valid_entries(self: DHTProtocol, key: bytes, dictionary: DictionaryDHT
             if not self._validate_record(key, subkey_bytes, value, expiration_time):
                 del dictionary[subkey]
     return True
+
+
+@lru_cache(maxsize=4)  # with a key for each group there may be, they take a tenth of a second
+def _kinds_by_key(run: str, averagers: tuple[str, ...]) -> Mapping[bytes, Kind]:
+    return {DHTID.generate(source=name).to_bytes(): kind for name, kind in kinds_of(run, averagers)}
 
 
 @lru_cache(maxsize=1024)  # every look at a dictionary finds mostly what the last one found
