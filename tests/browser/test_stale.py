@@ -3,13 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_every_page import (
-    AXE,
-    CONTRAST,
-    DARKEN,
-    END_TRANSITIONS,
-    findings,
-)
+from tests.browser.test_every_page import AXE, DARKEN, END_TRANSITIONS, contrast_findings
 from tests.browser.visits import Visitor, advised, open_calculator, settled, unfold
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python(advice=True)]
@@ -65,4 +59,4 @@ def assert_marked(page: Page) -> None:
     for place, words in fresh.items():
         assert words.evaluate(COLOR) != before[place], place
     assert page.evaluate(LOWEST, ["#calculator-answer", *fresh]) >= 4.5
-    assert findings(page, CONTRAST) == []
+    assert contrast_findings(page) == []
