@@ -120,8 +120,8 @@ class SwarmOptimizer(hivemind.Optimizer):
 
         The library falls back to the gradients at hand where a round fails: each peer then goes
         its own way. Here a failed round makes no step. The gradients wait for the next try where
-        nobody has taken them; else they are given up, and if others made the step, `step` notices
-        that it is behind and takes their state.
+        nobody has taken them; else they are given up. If others made the step, their state is taken
+        at once: whoever is slow would else be late with its next gradients, too, and so forever.
         """
         if self._has_company_come():
             return  # the step is made together, as soon as the next gradients are in
@@ -131,6 +131,8 @@ class SwarmOptimizer(hivemind.Optimizer):
             self.failure = str(error)
             logger.warning("the step failed: %s", error)
             self._give_up_round()
+            if self.is_behind:
+                self.load_state_from_peers()
 
     def _has_company_come(self) -> bool:
         """Before a step alone: whether somebody joined since the last look at the others."""

@@ -2,6 +2,7 @@ import asyncio
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -58,26 +59,22 @@ def test_every_round_divides_the_peers_differently() -> None:
 def test_whoever_finds_no_leader_looks_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, now = [], [0.0]
 
-    class Table:
-        peer_id = None
-
-        async def get(self, *_: object, **options: object) -> None:
-            looks.append(now[0])
+    async def get(*_: object, **_options: object) -> None:
+        looks.append(now[0])
 
     async def sleep(seconds: float) -> None:
         now[0] += max(0.0, seconds)
 
-    async def look(search: matchmaking.CalmSearch) -> None:
-        for _ in range(3):
+    async def look() -> None:
+        search = matchmaking.CalmSearch(MagicMock(get=get), "step", "1", None)
+        for pause in (0.0, 0.0, 9.0):
+            now[0] += pause
             assert await search.get_averagers("step.0b1", only_active=True) == []
-        now[0] += 9.0
-        await search.get_averagers("step.0b1", only_active=True)
 
     monkeypatch.setattr("training.averaging.matchmaking.asyncio.sleep", sleep)
     monkeypatch.setattr("training.averaging.matchmaking.time.monotonic", lambda: now[0])
-    asyncio.run(look(matchmaking.CalmSearch(Table(), "step", "1", None)))
-    pause = matchmaking.LOOK_SECONDS
-    assert looks == [0.0, pause, 2 * pause, 2 * pause + 9.0]
+    asyncio.run(look())
+    assert looks == [0.0, matchmaking.LOOK_SECONDS, matchmaking.LOOK_SECONDS + 9.0]
 
 
 @pytest.mark.parametrize("count", [1_000, 4_000])

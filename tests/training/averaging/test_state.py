@@ -1,8 +1,11 @@
 from typing import Any
+from unittest.mock import MagicMock, patch
 
+import hivemind
 import pytest
 import torch
 
+from training.averaging.optimizer import RoundFailedError, SwarmOptimizer
 from training.averaging.state import is_usable
 
 SHAPES = [torch.Size([2, 3]), torch.Size([4])]
@@ -40,3 +43,19 @@ def test_a_state_that_is_cut_or_not_finite_or_huge_is_not_usable(
 )
 def test_a_state_that_does_not_say_what_it_is_is_not_usable(metadata: dict[str, Any]) -> None:
     assert not is_usable(metadata, filled(0.0), SHAPES)
+
+
+@pytest.mark.parametrize(("newest", "is_taken"), [(3, False), (4, True)])
+def test_whoever_a_failed_step_leaves_behind_takes_the_state_at_once(
+    newest: int, is_taken: bool
+) -> None:
+    names = ("_has_company_come", "_give_up_round", "load_state_from_peers", "local_epoch")
+    replaced = {name: MagicMock(return_value=False) for name in names} | {
+        "local_epoch": 3,
+        "__del__": lambda _: None,
+    }
+    optimizer = object.__new__(type("Late", (SwarmOptimizer,), replaced))
+    optimizer.tracker = MagicMock(global_epoch=newest)
+    with patch.object(hivemind.Optimizer, "_update_global_epoch", side_effect=RoundFailedError):
+        optimizer._update_global_epoch(None)
+    assert replaced["load_state_from_peers"].called is is_taken
