@@ -53,7 +53,7 @@ def meet(own: str, others: Iterable[str], round_name: str) -> tuple[str, int]:
 
 
 CANCELLING_SECONDS = 0.005  # between two looks at whether a cancelled round is marked
-LOOK_SECONDS = 0.25  # between two looks for who leads a group
+LOOK_SECONDS = 0.25  # pause between searches for a group's leader
 
 
 def least_group(expected: int, needs_majority: bool) -> int:
@@ -68,7 +68,7 @@ def least_group(expected: int, needs_majority: bool) -> int:
 
 
 class CalmSearch(GroupKeyManager):
-    """Finds who leads a group, not more often than every `LOOK_SECONDS`.
+    """Searches for a group's leader, at most once every `LOOK_SECONDS`.
 
     The library asks again as soon as it has its answer, for as long as it has no leader: some 30
     times a second among peers of one machine.

@@ -120,8 +120,8 @@ class SwarmOptimizer(hivemind.Optimizer):
 
         The library falls back to the gradients at hand where a round fails: each peer then goes
         its own way. Here a failed round makes no step. The gradients wait for the next try where
-        nobody has taken them; else they are given up. If others made the step, their state is taken
-        at once: whoever is slow would else be late with its next gradients, too, and so forever.
+        nobody has taken them; else they are given up. If others made the step, their state is
+        downloaded at once: otherwise a slow peer could be late for every later step, too.
         """
         if self._has_company_come():
             return  # the step is made together, as soon as the next gradients are in
