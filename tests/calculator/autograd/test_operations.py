@@ -1,32 +1,26 @@
-"""Tensors kept for backward by each operation: PyTorch 2.13, tools/autograd/derivatives.yaml."""
+"""FLOPs and formats of products, and shapes that fit; measured rows hold what operations keep."""
 
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from calculator.autograd import operations as op
 from calculator.autograd.backward import gradients_of
-from calculator.autograd.dtypes import BFLOAT16, BOOL, FLOAT32, DType
+from calculator.autograd.dtypes import BFLOAT16, FLOAT32, DType
 from calculator.autograd.graph import Parameter, Tensor, Weight
-from calculator.autograd.ledger import Ledger, part_events
 from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import (
     Shape,
     ShapeError,
     Size,
     constant,
-    elements_of,
     number_of,
     size,
 )
 from calculator.autograd.tape import Tape
-from calculator.parts import Part
 
 B, S, D, F = (size(name) for name in ("batch", "sequence", "d", "f"))
-ROWS: Shape = (B, S)
 SHAPE: Shape = (B, S, D)
-X = (elements_of(SHAPE), FLOAT32)
 
 
 def tape() -> Tape:
@@ -40,54 +34,6 @@ def weight(t: Tape, *shape: Size) -> Weight:
 def made(t: Tape, shape: Shape = SHAPE) -> Tensor:
     """A tensor with a history that keeps nothing: the output of scaling a leaf without bytes."""
     return op.cast(op.scale(weight(t, *shape)), FLOAT32)
-
-
-def normed(x: Tensor) -> Tensor:
-    return op.layer_norm(x, weight(x.tape, D), weight(x.tape, D))  # type: ignore[arg-type]
-
-
-POINTWISE: dict[str, tuple[Callable[[Tensor], Tensor], dict[tuple[Size, DType], int]]] = {
-    "add": (lambda x: op.add(x, x), {}),
-    "scale": (op.scale, {}),
-    "shift": (op.shift, {}),
-    "copy": (op.copy, {}),
-    "GELU": (op.gelu, {X: 1}),
-    "SiLU": (op.silu, {X: 1}),
-    "tanh": (op.tanh, {X: 1}),
-    "ReLU": (op.relu, {X: 1}),
-    "power": (op.power, {X: 1}),
-    "softmax": (op.softmax, {X: 1}),
-    "safe softmax": (op.safe_softmax, {X: 1}),
-    "dropout": (op.dropout, {(X[0], BOOL): 1}),
-    "layer norm": (normed, {X: 1, (elements_of(ROWS), FLOAT32): 2}),
-    "linear": (lambda x: op.linear(x, weight(x.tape, F, D)), {X: 1}),  # type: ignore[arg-type]
-    "where": (
-        lambda x: op.masked_fill(x, x.tape.empty((S, S), BOOL)),
-        {(elements_of((S, S)), BOOL): 1},
-    ),
-}
-
-
-def kept_by(ledger: Ledger) -> Counter[tuple[Size, DType]]:
-    """Elements and number format of the activations that live now, and how often."""
-    shapes = {number: shape for shape, number in ledger.sizes.items()}
-    counts: Counter[tuple[Size, DType]] = Counter()
-    for _, part, event in part_events(ledger.events, ledger.parts, ledger.moves):
-        if part == Part.ACTIVATIONS:
-            counts[shapes[abs(event)]] += 1 if event > 0 else -1
-    assert min(counts.values(), default=0) >= 0, "something died twice"
-    return +counts
-
-
-@pytest.mark.parametrize("name", POINTWISE)
-def test_an_operation_keeps_what_its_derivative_needs(name: str) -> None:
-    operation, kept = POINTWISE[name]
-    t = tape()
-    x = made(t)
-    y = operation(x)
-    del x
-    assert kept_by(t.ledger) == kept
-    del y
 
 
 def of(t: Tape, *numbers: int) -> Tensor:
