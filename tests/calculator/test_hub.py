@@ -3,9 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -13,6 +11,7 @@ from calculator import hub
 from calculator.__main__ import main
 from calculator.errors import InputError
 from tests.calculator.answers import refusal
+from tests.training.answering import Answering, on_any_port, served
 
 CONFIG = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 4}
 # status, text, and header by the name of a repository with one trouble, as the Hub's for such ones
@@ -30,7 +29,7 @@ ANSWERS: dict[str, tuple[int, bytes, str]] = {
 ASKED: list[tuple[str, str | None]] = []
 
 
-class Hub(BaseHTTPRequestHandler):
+class Hub(Answering):
     def do_GET(self) -> None:
         ASKED.append((self.path, self.headers["Authorization"]))
         owner, name, *rest = self.path.strip("/").split("/")
@@ -39,22 +38,16 @@ class Hub(BaseHTTPRequestHandler):
             name = "small"
         if name in ANSWERS:
             status, body, code = ANSWERS[name]
-            self.send(status, body, X_Error_Code=code)
+            self.answer(body, status, X_Error_Code=code)
         else:
             getattr(self, name)()
-
-    def send(self, status: int, body: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
 
     def silent(self) -> None:
         time.sleep(0.5)
 
     def slow(self) -> None:
-        self.send(200, b"{")
+        self.send_response(200)
+        self.end_headers()
         for _ in range(50):
             self.wfile.write(b" ")
             self.wfile.flush()
@@ -63,29 +56,21 @@ class Hub(BaseHTTPRequestHandler):
     def moved(self) -> None:
         port = self.server.server_address[1]
         there = f"http://localhost:{port}/me/small/resolve/main/config.json"
-        self.send(307, Location=there)
-
-    def log_message(self, *_: object) -> None:
-        return
+        self.answer(b"", 307, Location=there)
 
 
 @pytest.fixture(autouse=True)
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.daemon_threads = False  # closing waits for them
+    server = on_any_port(Hub)
+    server.daemon_threads = False  # type: ignore[attr-defined]  # closing waits for them
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    found = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setenv("HF_ENDPOINT", found)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     ASKED.clear()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(server) as found:
+        monkeypatch.setenv("HF_ENDPOINT", found)
+        yield found
 
 
 def test_a_config_is_read_once_and_then_kept(tmp_path: Path) -> None:
