@@ -65,12 +65,17 @@ def imports(path: Path) -> Iterator[Path]:
     """The project's files that a file imports, its folders' fixtures included."""
     for folder in path.relative_to(ROOT).parents:
         yield ROOT / folder / "conftest.py"
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    yield from map(_module, names_imported(ast.parse(path.read_text("utf-8"))))
+
+
+def names_imported(tree: ast.Module) -> Iterator[str]:
+    """Full names of the modules that a program imports, and of what it takes from them."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (_module(name.name) for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield _module(node.module)
-            yield from (_module(f"{node.module}.{name.name}") for name in node.names)
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
 def _module(name: str) -> Path:

@@ -10,6 +10,7 @@ import pytest
 
 import calculator
 from calculator.models.registry import PLACES, TYPES
+from tests.quick import names_imported
 
 ROOT = Path(calculator.__file__).parent
 MODULES = {
@@ -27,18 +28,10 @@ def _is_of_types(node: ast.stmt) -> bool:
 
 @cache
 def imported(path: Path) -> set[str]:
-    """The modules that a file imports when it runs, by their full names."""
-    found = set()
+    """Full names of what a file imports when it runs, a module or a name taken from one."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     tree.body = [node for node in tree.body if not _is_of_types(node)]
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                found |= {name.name for name in names}
-            case ast.ImportFrom(module=module, level=level, names=names):
-                assert level == 0, f"{path}: a relative import"
-                found |= {f"{module}.{n.name}" for n in names if f"{module}.{n.name}" in MODULES}
-                found.add(module or "")
+    found = {*names_imported(tree)}
     if path == MODULES["calculator.models.registry"]:  # imports when a class is asked for
         found |= {f"calculator.models.{place.partition('.')[0]}" for place in PLACES.values()}
     return found

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import training
+from tests.quick import names_imported
 
 ROOT = Path(training.__file__).parent
 # Each room with those that it may import: what a room is built on stands above it.
@@ -39,18 +40,10 @@ def rooms_imported(room: str) -> dict[str, set[str]]:
     """The other rooms whose modules a room's files import, anywhere in them, with those files."""
     found: dict[str, set[str]] = {}
     for path in (ROOT / room).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            match node:
-                case ast.Import(names=aliases):
-                    names = [alias.name for alias in aliases]
-                case ast.ImportFrom(module=module, level=level, names=aliases):
-                    assert level == 0, f"{path}: a relative import"
-                    names = [f"{module}.{alias.name}" for alias in aliases]
-            for name in names:
-                top, _, rest = name.partition(".")
-                if top == "training" and rest.partition(".")[0] != room:
-                    found.setdefault(rest.partition(".")[0], set()).add(path.name)
+        for name in names_imported(ast.parse(path.read_text(encoding="utf-8"))):
+            top, _, rest = name.partition(".")
+            if top == "training" and rest.partition(".")[0] != room:
+                found.setdefault(rest.partition(".")[0], set()).add(path.name)
     return found
 
 
