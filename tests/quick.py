@@ -111,8 +111,7 @@ def _is_chosen(path: Path) -> bool:
 
 def _timed() -> dict[str, float]:
     kept = ROOT / ".pytest_cache" / "v" / SECONDS
-    timed: dict[str, float] = json.loads(kept.read_text()) if kept.is_file() else {}
-    return timed
+    return json.loads(kept.read_text()) if kept.is_file() else {}
 
 
 def within(tests: list[Path], timed: dict[str, float]) -> Iterator[Path]:

@@ -53,8 +53,7 @@ def packed(site: Path) -> dict[str, list[str]]:
     places = [runtime, runtime / "python_stdlib_bytecode.zip"]
     places += [assets / "calculator.zip", assets / "readers.zip"]
     program = READ_ARCHIVES.replace("PROGRAM", json.dumps(LIST_MODULES))
-    found: dict[str, list[str]] = json.loads(printed(program, json.dumps([*map(str, places)])))
-    return found
+    return json.loads(printed(program, json.dumps([*map(str, places)])))
 
 
 @pytest.mark.parametrize("name", RUNTIME_FILES)

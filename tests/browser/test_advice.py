@@ -6,33 +6,25 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pages.calculator.context import SLIDERS
-from tests.browser.visits import (
-    Visitor,
-    advised,
-    open_address,
-    open_calculator,
-    python_advises,
-    python_answers,
-    settled,
-)
+from tests.browser.visits import Visitor, advised, open_address, open_calculator, settled
+from tests.calculator.plans import advise, ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def shown_ways(page: Page) -> list[list[str | None]]:
-    found: list[list[str | None]] = page.eval_on_selector_all(
+    return page.eval_on_selector_all(
         "#advice-ways > li",
         "(rows) => rows.map((row) => [...['words', 'need', 'details'].map((part) =>"
         " row.querySelector(`[data-part=${part}]`).textContent),"
         " row.firstElementChild.dataset.query ?? null])",
     )
-    return found
 
 
 def ways_of(**params: str) -> list[list[str | None]]:
     return [
         [way["words"], way["need"], way["details"], way["query"]]
-        for way in python_advises(params)["ways"]
+        for way in advise(**params)["ways"]
     ]
 
 
@@ -82,7 +74,7 @@ def test_the_newest_states_advice_is_what_stays(visit: Visitor) -> None:
 def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:
     visitor = visit()
     page = open_calculator(visitor, "checkpointing=full")
-    pinned = python_answers("answer", {"checkpointing": "full"})["value"]
+    pinned = ask("answer", checkpointing="full")["value"]
     page.get_by_role("button", name="Pin these choices to compare").click()
     expect(page.get_by_role("button", name="Unpin")).to_be_focused()
     page.locator("#batch_size").fill("4")
@@ -159,5 +151,4 @@ def _drag(page: Page, stop: int) -> None:
 def _asked(page: Page) -> list[int]:
     """Questions for whole answers, and for advice, so far."""
     both = "['answer', 'advise']"
-    asked: list[int] = page.evaluate(f"() => {both}.map((one) => window.asked[one] ?? 0)")
-    return asked
+    return page.evaluate(f"() => {both}.map((one) => window.asked[one] ?? 0)")

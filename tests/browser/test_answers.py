@@ -8,7 +8,8 @@ from playwright.sync_api import Page
 
 from calculator.options import Option
 from calculator.plan import Plan
-from tests.browser.visits import Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visitor, open_calculator, settled
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -108,7 +109,7 @@ def said_of(error: dict[str, str]) -> tuple[str, str]:
 
 def assert_same(page: Page, state: dict[str, str]) -> None:
     """The page shows what CPython answers to `state`."""
-    answer = python_answers("answer", state)
+    answer = ask("answer", **state)
     if answer["kind"] == "result":  # the address follows a series of edits
         query = answer["value"]["query"]
         page.wait_for_function("(query) => location.search.slice(1) === query", arg=query)
@@ -133,7 +134,7 @@ def assert_same(page: Page, state: dict[str, str]) -> None:
 
 def is_allowed(state: dict[str, str]) -> bool:
     """True if CPython counts the state."""
-    return bool(python_answers("answer", state)["kind"] == "result")
+    return bool(ask("answer", **state)["kind"] == "result")
 
 
 def together(states: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -171,7 +172,7 @@ def test_figures_follow_a_slider_before_the_allocator_is_simulated(visit: Visito
     page = open_calculator(visit(), "model=gpt2-s")
     early = page.evaluate(MOVE)
     state = {"model": "gpt2-s", "batch_size": page.input_value("#batch_size")}
-    glance, whole = (python_answers(each, state)["value"] for each in ("glance", "answer"))
+    glance, whole = (ask(each, **state)["value"] for each in ("glance", "answer"))
     open_yet = {"verdict.words": "Computing …", "verdict.sum": "", "verdict.text": "Computing …"}
     first = {**open_yet, **glance["figures"]}
     assert sum(late for *_, late in early) > 8

@@ -6,14 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pages.calculator.context import OPENING
-from tests.browser.visits import (
-    Visit,
-    Visitor,
-    choose_model,
-    python_advises,
-    python_answers,
-    unfold,
-)
+from tests.browser.visits import Visit, Visitor, choose_model, unfold
+from tests.calculator.plans import advise, ask
 
 pytestmark = pytest.mark.browser
 
@@ -47,14 +41,12 @@ def without_python(visitor: Visit) -> Visit:
 
 
 def verdict(**params: str) -> str:
-    text: str = python_answers("answer", params)["value"]["verdict"]["text"]
-    return text
+    return ask("answer", **params)["value"]["verdict"]["text"]
 
 
 def is_quiet(page: Page) -> bool:
     """True if the verdict's words have the color of words that are not for these choices."""
-    quiet: bool = page.evaluate(QUIET)
-    return quiet
+    return page.evaluate(QUIET)
 
 
 def test_the_defaults_figures_stand_in_full_color_until_the_form_is_edited(
@@ -87,10 +79,10 @@ def test_a_models_address_shows_its_own_figures_before_python_is_there(visit: Vi
     expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
     assert verdict(**OPENING) not in page.evaluate("() => window.seen")
     assert page.input_value("#model") == model
-    figures = python_answers("answer", {"model": model})["value"]["figures"]
+    figures = ask("answer", model=model)["value"]["figures"]
     for element in page.query_selector_all("[data-text]"):
         assert element.text_content() == figures[element.get_attribute("data-text") or ""]
-    ways = [way["words"] for way in python_advises({"model": model})["ways"]]
+    ways = [way["words"] for way in advise(model=model)["ways"]]
     expect(page.locator("#advice-ways .way__words")).to_have_text(ways)
     choose_model(page, "gpt2-s")
     expect(page.locator("#calculator-verdict")).to_have_text(verdict(model="gpt2-s"))
@@ -112,7 +104,7 @@ def test_a_popular_model_with_a_preset_has_its_verdict_before_python(
 ) -> None:
     page = without_python(visit()).open(f"calculator/?{urlencode(state)}")
     expect(page.locator("#calculator-verdict")).to_have_text(verdict(**state))
-    fit = python_answers("answer", state)["value"]["verdict"]["state"]
+    fit = ask("answer", **state)["value"]["verdict"]["state"]
     expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", fit)
     assert not is_quiet(page)
     assert set(page.locator(".figures [data-text]").all_text_contents()) <= {"–", ""}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visits import Visitor, python_answers, settled
+from tests.browser.visits import Visitor, settled
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -23,8 +24,7 @@ def drawn(page: Page) -> None:
 
 def python_draws(**params: str) -> dict[str, Any]:
     """CPython's curve of a state."""
-    value: dict[str, Any] = python_answers("curve", params)["value"]
-    return value
+    return ask("curve", **params)["value"]
 
 
 def text_at(curve: dict[str, Any], place: int) -> str:

@@ -41,8 +41,7 @@ def drawn(page: Page, caption: str) -> list[str]:
     expect(page.locator("[data-live=draw-status]")).to_contain_text("rawn in")
     expect(canvases).to_have_count(4)
     expect(page.locator("[data-live=drawn] figcaption")).to_have_text(caption)
-    found: list[str] = page.evaluate(FIRST_PIXELS)
-    return found
+    return page.evaluate(FIRST_PIXELS)
 
 
 def write_checkpoint(run: WrittenRun, sha256: str, step: int = 2) -> None:

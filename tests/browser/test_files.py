@@ -31,8 +31,7 @@ WINDOW = {"width": 1280, "height": 720}
 def python_checks(*names: str, **params: str) -> list[dict[str, Any]]:
     """CPython's whole answer for files beside a state."""
     files = [{"name": name, "text": (FILES / name).read_text("utf-8")} for name in names]
-    runs: list[dict[str, Any]] = asked(files, **params)["value"]
-    return runs
+    return asked(files, **params)["value"]
 
 
 def opened(visitor: Visit, path: str = SMALL) -> Page:

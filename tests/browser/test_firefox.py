@@ -6,7 +6,7 @@ import pytest
 
 from templates.pieces.commands import places
 from tests.browser.firefox import Firefox, find_firefox, running_firefox
-from tests.browser.visits import python_answers
+from tests.calculator.plans import ask
 from tools.source import find_source
 
 pytestmark = pytest.mark.browser
@@ -43,7 +43,7 @@ def test_the_calculator_answers_as_python_does(firefox: Firefox, site_address: s
             f".textContent.includes('--batch-size {size}')"
         )
         firefox.wait_for(SETTLED)
-        answer = python_answers("answer", {"model": "bert-large", "batch_size": size})["value"]
+        answer = ask("answer", model="bert-large", batch_size=size)["value"]
         assert firefox.text("#calculator-verdict") == answer["verdict"]["text"]
         firefox.evaluate(TYPE)
 

@@ -16,9 +16,9 @@ from tests.browser.visits import (
     choose_model,
     open_address,
     open_calculator,
-    python_answers,
     settled,
 )
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -38,7 +38,7 @@ FIRST_OF_EACH = {MODELS[name].family: name for name in reversed(MODELS)}
 
 
 def python_peak(**params: str) -> str:
-    figures = python_answers("answer", params)["value"]["figures"]
+    figures = ask("answer", **params)["value"]["figures"]
     return str(figures["report.gpu.peak"])
 
 
@@ -242,7 +242,7 @@ def test_a_gpu_that_is_not_on_the_list_is_given_by_its_memory(visit: Visitor) ->
     page.select_option("#gpu", label="Another GPU: enter its memory in GiB")
     page.locator("#gpu_memory").fill("7.5")
     settled(page)
-    value = python_answers("answer", {"gpu_memory": "7.5"})["value"]
+    value = ask("answer", gpu_memory="7.5")["value"]
     expect(page.locator("#calculator-verdict")).to_have_text(value["verdict"]["text"])
 
 
@@ -325,7 +325,7 @@ def test_a_data_set_adds_hours_and_price_and_stays_with_another_model(visit: Vis
     page.locator("#price_per_hour").fill("0.5")
     state = {"gpu": "t4", "tokens": "1e7", "price_per_hour": "0.5"}
     for model in ("gpt2-l", "bert-large"):
-        expected = python_answers("answer", {"model": model, **state})["value"]["training"]
+        expected = ask("answer", model=model, **state)["value"]["training"]
         assert "Price: $" in expected
         expect(place).to_have_text(expected)
         page.locator(".family[data-model='bert-large']").click()

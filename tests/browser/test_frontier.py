@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visits import Visitor, python_answers, settled
+from tests.browser.visits import Visitor, settled
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -12,7 +13,7 @@ def test_a_row_leads_to_its_state(visit: Visitor) -> None:
     page = visit().open("calculator/?model=bert-base")
     settled(page)
     page.locator("#calculator-frontier > summary").click()
-    expected = python_answers("frontier", {"model": "bert-base"})["value"]["rows"]
+    expected = ask("frontier", model="bert-base")["value"]["rows"]
     places = page.locator(".frontier > li")
     expect(places).to_have_count(len(expected))
     for place, row in zip(places.all(), expected, strict=True):

@@ -9,8 +9,9 @@ from playwright.sync_api import Page, expect
 from calculator.catalog import GPUS
 from templates.pages.index.fit import ANSWERS, FIRST_MODEL, MODELS, answer
 from templates.pieces.recorded_run import first_run
-from tests.browser.visits import Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visitor, open_calculator, settled
 from tests.browser.written_run import LiveServer, WrittenRun
+from tests.calculator.plans import ask
 
 pytestmark = pytest.mark.browser
 
@@ -122,7 +123,7 @@ def test_the_small_calculator_obeys_the_keyboard_and_shows_python_s_answers(
         for need, verdict, query in rows:
             state = dict(parse_qsl(query))
             assert (state["model"], state["gpu"], state["batch_size"]) == (model, gpu, batch)
-            value = python_answers("answer", state)["value"]
+            value = ask("answer", **state)["value"]
             assert need == value["figures"]["monitor.report.shown"]
             assert verdict == value["verdict"]["state"]
         expected = ANSWERS[answer(model, int(batch), GPUS[gpu])]

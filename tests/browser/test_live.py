@@ -42,10 +42,7 @@ def look(visit: Visitor, server: LiveServer, query: str = "") -> Visit:
 def asked_later(page: Page) -> int:
     """Fetches that a page with a clock has made, ten seconds later by it."""
     page.clock.run_for(10_000)
-    fetched: int = page.evaluate(
-        "async () => { await fetch('../about/'); return --window.fetched; }"
-    )
-    return fetched
+    return page.evaluate("async () => { await fetch('../about/'); return --window.fetched; }")
 
 
 def figure(page: Page, name: str, text: str | re.Pattern[str]) -> None:

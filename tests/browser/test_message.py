@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visits import Visitor, python_answers, settled
+from tests.browser.visits import Visitor, settled
 from tests.calculator.planner.test_out_of_memory import OLDER, PRESENT
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def python_explains(message: str, **params: str) -> dict[str, Any]:
     """CPython's explanation of a message for a state."""
-    value: dict[str, Any] = python_answers("explain", {**params, "message": message})["value"]
-    return value
+    return ask("explain", **params, message=message)["value"]
 
 
 def explained(page: Page) -> None:

@@ -10,14 +10,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from templates.pages.calculator.context import newest_first
-from tests.browser.visits import (
-    Visitor,
-    choose_model,
-    open_address,
-    open_calculator,
-    python_answers,
-    settled,
-)
+from tests.browser.visits import Visitor, choose_model, open_address, open_calculator, settled
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -37,7 +31,7 @@ def give(page: Page, text: str) -> None:
 
 
 def python_parameters(**params: str) -> str:
-    return str(python_answers("answer", params)["value"]["figures"]["report.parameters"])
+    return str(ask("answer", **params)["value"]["figures"]["report.parameters"])
 
 
 def test_the_list_has_every_model_under_its_group(visit: Visitor) -> None:

@@ -16,11 +16,10 @@ FULL, LORA = ".switched__table--full", ".switched__table--lora"
 
 def column(page: Page, place: int, table: str = FULL) -> list[int]:
     """Sort values of a column, from top to bottom."""
-    found: list[int] = page.eval_on_selector_all(
+    return page.eval_on_selector_all(
         f"{table} tbody tr > :nth-child({place + 1})",
         "(cells) => cells.map((cell) => Number(cell.dataset.value))",
     )
-    return found
 
 
 def test_a_heading_sorts_and_turns_round(visit: Visitor) -> None:

@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.test_every_page import AXE, END_TRANSITIONS, FITS, all_findings
-from tests.browser.visits import Visitor, python_answers
+from tests.browser.visits import Visitor
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -34,7 +35,7 @@ SHOWN = """() => {
 
 def assert_shows(page: Page, state: dict[str, str]) -> dict[str, Any]:
     """Wait for the state's figures, and hold all that is shown against CPython's answer."""
-    value: dict[str, Any] = python_answers("plan", state)["value"]
+    value: dict[str, Any] = ask("plan", **state)["value"]
     expect(page.locator("#plan-command")).to_have_text(value["command"])
     expect(page.locator("#plan .answer")).to_have_attribute("aria-busy", "false")
     shown = page.evaluate(SHOWN)
@@ -53,7 +54,7 @@ def test_presets_edits_and_switches_lead_to_states_that_can_be_shared(visit: Vis
     visitor = visit()
     page = visitor.open("plan/")
     page.get_by_role("button", name="Covenant-72B").click()
-    query = python_answers("plan", {})["value"]["query"]
+    query = ask("plan")["value"]["query"]
     assert query == ""
     button = page.locator(".plan__presets button", has_text="Covenant-72B")
     state = dict(parse_qsl(button.get_attribute("data-query") or ""))
@@ -71,7 +72,7 @@ def test_presets_edits_and_switches_lead_to_states_that_can_be_shared(visit: Vis
     page.locator("#model").select_option("t5-small")
     assert_shows(page, {**state, "model": "t5-small"})
     page.locator("#model").select_option("other")
-    value = python_answers("plan", {**state, "model": "t5-small"})["value"]["values"]
+    value = ask("plan", **{**state, "model": "t5-small"})["value"]["values"]
     described = {name: value[name] for name in ("parameters", "layers", "width")}
     assert_shows(page, {**state, "model": "other", **described})
     shared = visit().open(f"plan/?{urlsplit(page.url).query}")

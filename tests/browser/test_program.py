@@ -3,14 +3,15 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visits import Visitor, python_answers, settled
+from tests.browser.visits import Visitor, settled
+from tests.calculator.plans import ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def python_writes(**params: str) -> str:
     """CPython's program for a state."""
-    return str(python_answers("code", dict(params))["value"]["program"])
+    return str(ask("code", **params)["value"]["program"])
 
 
 def unfold(page: Page) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 
-from tests.browser.visits import Visitor, advised, python_advises, python_answers, settled
+from tests.browser.visits import Visitor, advised, settled
+from tests.calculator.plans import advise, ask
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
@@ -44,7 +45,7 @@ def stands_in_both(page: Page, on_a_desktop: str, on_a_phone: str, words: str) -
 def verdict_stands(page: Page, state: dict[str, str]) -> dict[str, Any]:
     """The state's verdict is on the screen."""
     settled(page)
-    value: dict[str, Any] = python_answers("answer", state)["value"]
+    value: dict[str, Any] = ask("answer", **state)["value"]
     stands_in_both(page, "#calculator-verdict", ".summary", value["verdict"]["sum"])
     return value
 
@@ -52,7 +53,7 @@ def verdict_stands(page: Page, state: dict[str, str]) -> dict[str, Any]:
 def way_stands(page: Page, state: dict[str, str], words: str) -> Locator:
     """A way to make it fit is on the screen, and not folded."""
     advised(page)
-    ways = python_advises(state)["ways"]
+    ways = advise(**state)["ways"]
     (place, way) = next((i, way) for i, way in enumerate(ways) if words in way["words"])
     assert place < 4  # the others are folded
     row = page.locator("#advice-ways button").nth(place)
@@ -96,7 +97,7 @@ def test_a_billion_tokens_by_20_volunteers_at_50_megabits(visit: Visitor) -> Non
         page.locator(f"#{field}").fill(number)
     page.locator("#down").fill("50")
     expect(page.locator("#plan .answer")).to_have_attribute("aria-busy", "false")
-    value = python_answers("plan", {})["value"]
+    value = ask("plan")["value"]
     time = value["figures"]["time"]
     assert time.endswith(" h")
     stands(page.locator(".plan__subject"), "1 billion tokens, 20 volunteers")

@@ -9,7 +9,8 @@ from playwright.sync_api import Route, expect
 
 from calculator.catalog import GPUS, MODELS
 from templates.pages.calculator.context import OPENING
-from tests.browser.visits import Visit, Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visit, Visitor, open_calculator, settled
+from tests.calculator.plans import ask
 from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,7 @@ def test_without_javascript_the_tables_and_the_defaults_program_are_there_and_th
     page.locator("#calculator-program > summary").click()
     program = page.locator("#program-text")
     expect(program).to_be_visible()
-    written = python_answers("code", OPENING)["value"]["program"]
+    written = ask("code", **OPENING)["value"]["program"]
     assert (program.text_content() or "").strip() == written.strip()
     expect(page.locator("#program-copy")).to_be_hidden()
 
@@ -42,7 +43,7 @@ def test_without_pyodide_the_page_says_so_keeps_its_figures_and_can_try_again(
     page = visitor.page
     status = page.locator("#calculator-status")
     again = status.get_by_role("button", name="Try again")
-    value = python_answers("answer", OPENING)["value"]
+    value = ask("answer", **OPENING)["value"]
     for missing in NEEDED:
         page.route(f"**/{missing}", lambda route: route.fulfill(status=404, body="gone"))
         with page.expect_request(f"**/{missing}"):
@@ -83,7 +84,7 @@ def test_a_browser_in_which_python_cannot_run_is_told_and_has_the_tables(
     status = page.locator("#calculator-status")
     expect(status).to_contain_text(words)
     expect(status.get_by_role("button", name="Try again")).to_be_visible()
-    value = python_answers("answer", OPENING)["value"]
+    value = ask("answer", **OPENING)["value"]
     expect(page.locator("#calculator-verdict")).to_have_text(value["verdict"]["text"])
     expect(page.locator(".figures--models tbody th").first).to_be_attached()
     status.get_by_role("button", name="Try again").click()

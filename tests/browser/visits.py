@@ -1,13 +1,10 @@
 """Visits to the built site: a page, what it asked servers for, and what went wrong in it."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from playwright.sync_api import ConsoleMessage, Page, Request, ViewportSize
-
-from calculator import protocol
 
 # Slow machines start Pyodide slowly; nothing here measures time.
 PATIENCE_MS = 120_000
@@ -171,18 +168,3 @@ def choose_model(page: Page, name: str) -> None:
     """Choose a model by its whole name, as a visitor does who types it."""
     page.locator("#model").fill(name)
     page.locator(f"#model-list [data-value='{name}']").click()
-
-
-def python_advises(params: dict[str, str]) -> dict[str, Any]:
-    """The whole advice of CPython for a state."""
-    while True:
-        advice: dict[str, Any] = python_answers("advise", params)["value"]
-        if advice["done"]:
-            return advice
-
-
-def python_answers(method: str, params: dict[str, str]) -> dict[str, Any]:
-    """CPython's answer to the page's request."""
-    request = json.dumps({"id": 1, "method": method, "params": params})
-    answer: dict[str, Any] = json.loads(protocol.handle(request))
-    return answer

@@ -65,6 +65,13 @@ def ask(method: str, **params: object) -> Any:
     return json.loads(handle(json.dumps({"id": 7, "method": method, "params": params})))
 
 
+def advise(**params: object) -> Any:
+    """The whole advice to a page, asked for until it is done."""
+    while not (found := ask("advise", **params)["value"])["done"]:
+        pass
+    return found
+
+
 def names(field: str) -> list[str]:
     return [name for name, _ in Plan.options()[field].choices]
 

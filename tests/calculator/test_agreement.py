@@ -3,7 +3,6 @@
 import json
 import shlex
 from functools import cache
-from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,7 +12,7 @@ from calculator.bounds import range_of
 from calculator.page.states import read_state
 from calculator.planner.need import judged
 from calculator.resolution import resolve
-from tests.calculator.plans import ask
+from tests.calculator.plans import advise, ask
 
 QWEN = {"model": "Qwen/Qwen3-0.6B", "sequence_length": "512"}
 STATES: list[dict[str, str]] = [
@@ -28,22 +27,14 @@ STATES: list[dict[str, str]] = [
 every_state = pytest.mark.parametrize("params", STATES, ids=str)
 
 
-@cache
-def _advised(*params: tuple[str, str]) -> Any:
-    while not (found := ask("advise", **dict(params))["value"])["done"]:
-        pass
-    return found
-
-
-def advised(params: dict[str, str]) -> Any:
-    return _advised(*params.items())
+advised = cache(advise)
 
 
 @every_state
 def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
     params: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, largest = ask("answer", **params)["value"], advised(params)["largest"]
+    page, largest = ask("answer", **params)["value"], advised(**params)["largest"]
     words = shlex.split(page["command"])[4:]
     status = main(["fit", *words, "--gpu", params["gpu"], "--json"])
     terminal = json.loads(capsys.readouterr().out)
@@ -62,7 +53,7 @@ def test_page_and_terminal_have_one_verdict_one_need_and_one_largest_step(
 
 @every_state
 def test_each_way_needs_what_the_page_then_says(params: dict[str, str]) -> None:
-    for way in advised(params)["ways"]:
+    for way in advised(**params)["ways"]:
         if way["query"] is not None:
             there = ask("answer", **dict(parse_qsl(way["query"])))["value"]
             assert there["verdict"]["state"] == "fits"

@@ -78,8 +78,7 @@ def reading(server: LiveServer, before: str = "") -> Iterator[Callable[[], list[
         def ask() -> list[Any]:
             node.stdin.write("\n")
             node.stdin.flush()
-            told: list[Any] = json.loads(node.stdout.readline())
-            return told
+            return json.loads(node.stdout.readline())
 
         yield ask
 

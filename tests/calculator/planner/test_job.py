@@ -7,13 +7,13 @@ import pytest
 from calculator.__main__ import main
 from calculator.catalog import find_gpu, find_model
 from calculator.estimate import estimate
-from calculator.page.advice import advise
 from calculator.page.answer import answer
 from calculator.plan import Plan
 from calculator.planner.compute import carbon_tonnes, energy_mwh
 from calculator.planner.job import NO_HOURS, Job, Spent, spent
 from calculator.report import Report
 from tests.calculator.answers import refused
+from tests.calculator.plans import advise
 
 Captured = pytest.CaptureFixture[str]
 
@@ -94,9 +94,7 @@ def test_the_page_says_what_the_terminal_says_of_a_training(capsys: Captured) ->
 
 
 def test_proposals_keep_the_data_set() -> None:
-    asked = {"model": "gpt2-s", "batch_size": "32", "gpu": "t4", "rows": "10"}
-    while not (advice := advise(asked))["done"]:
-        pass
+    advice = advise(model="gpt2-s", batch_size="32", gpu="t4", rows="10")
     ways = [way["query"] for way in advice["ways"] if way["query"]]
     assert ways
     assert all("rows=10" in query for query in ways)

@@ -104,8 +104,7 @@ def test_a_grant_of_the_authority_for_the_callers_own_key_holds_in_its_time(
     async def is_answered() -> bool:
         request = PingRequest()
         await GrantAuthorizer(caller.key, membership).sign_request(request, None)
-        answered: bool = await GrantAuthorizer(other.key, called).validate_request(request)
-        return answered
+        return await GrantAuthorizer(other.key, called).validate_request(request)
 
     assert asyncio.run(is_answered()) is (how == "good")
 

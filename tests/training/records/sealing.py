@@ -24,8 +24,7 @@ def subkey_of(key: RSAPrivateKey) -> bytes:
 
 
 def identity(key: RSAPrivateKey) -> bytes:
-    content: bytes = PeerID.from_base58(peer_id_of(subkey_of(key))).to_bytes()
-    return content
+    return PeerID.from_base58(peer_id_of(subkey_of(key))).to_bytes()
 
 
 def make_record(name: str, subkey: object, value: object, seconds: float = 300.0) -> DHTRecord:

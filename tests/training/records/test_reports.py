@@ -29,8 +29,7 @@ def report(name: str = "alice") -> dict[str, Any]:
     contribution = Contribution(name)
     contribution.add(16, 4.5)
     contribution.finish_step(3, Traffic(100, 90))
-    content: dict[str, Any] = contribution.report(PeerState.TRAINING, 3, 12.5).model_dump()
-    return content
+    return contribution.report(PeerState.TRAINING, 3, 12.5).model_dump()
 
 
 def is_accepted(value: object) -> bool:
@@ -47,8 +46,7 @@ class Box(reports.ReportServicer):
     def answer(self, content: bytes, peer: str = "a-peer") -> str:
         context = SimpleNamespace(remote_id=peer)
         answer = asyncio.run(self.rpc_hand_in(BytesValue(value=content), context))
-        text: str = answer.value.decode(errors="replace")
-        return text
+        return answer.value.decode(errors="replace")
 
 
 def letter(content: object, token: object = b"") -> bytes:

@@ -382,8 +382,7 @@ def read_searches(found: object) -> list[Any]:
 
     table: Any = SimpleNamespace(get=get, peer_id=None)
     manager = GroupKeyManager(table, f"{RUN}_grad_averager", "", None)
-    searches: list[Any] = asyncio.run(manager.get_averagers(manager.current_key, only_active=True))
-    return searches
+    return asyncio.run(manager.get_averagers(manager.current_key, only_active=True))
 
 
 def _read_all(values: dict[Any, Any]) -> None:

@@ -69,8 +69,7 @@ def test_pictures_are_named_by_prompt_and_checkpoint(tmp_path: Path) -> None:
 
 
 def compressed(live: LiveFolder) -> list[str]:
-    names: list[str] = json.loads((live.path / "run.json").read_text())["compressed"]
-    return names
+    return json.loads((live.path / "run.json").read_text())["compressed"]
 
 
 def twin_of(plain: Path) -> bytes:

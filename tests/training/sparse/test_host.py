@@ -63,8 +63,7 @@ def files_in(folder: Path) -> int:
 
 
 def text_of(key: RSAPrivateKey) -> str:
-    text: str = key.get_public_key().to_bytes().decode()
-    return text
+    return key.get_public_key().to_bytes().decode()
 
 
 def test_a_full_round_closes(host: Host, keys: list[RSAPrivateKey], identities: list[str]) -> None:
