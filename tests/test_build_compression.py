@@ -2,7 +2,6 @@
 
 import gzip
 from pathlib import Path
-from unittest.mock import Mock
 
 import brotli
 import pytest
@@ -48,16 +47,6 @@ def test_only_what_changed_is_compressed_again(
     kept = {path.suffix for path in compression.CACHE.iterdir()}
     assert kept == {f".{kind}" for kind in KINDS}
     assert len(list(compression.CACHE.iterdir())) == 2 * len(KINDS)
-
-
-def test_a_failure_leaves_nothing_half_written(
-    small_site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(brotli, "compress", Mock(side_effect=MemoryError))
-    with pytest.raises(MemoryError):
-        compress_site(small_site)
-    assert not list(small_site.rglob("*.br"))
-    assert not list(compression.CACHE.glob("*.br*"))
 
 
 def test_every_page_and_script_of_the_site_has_its_compressed_forms(site: Path) -> None:
