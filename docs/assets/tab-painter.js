@@ -7,7 +7,6 @@ import { Decoder, toPixels } from "./drawing/decoder.js";
 import { codesOf } from "./drawing/painter.js";
 import { Transformer } from "./drawing/transformer.js";
 import { Lesson } from "./tab/lesson.js";
-import { tensorsOf } from "./tab/parameters.js";
 
 /** @typedef {{kind: "begin", file: ArrayBuffer} | {kind: "draw", weights: Float32Array, seed: number}} Order */
 /** @typedef {{caption: number, side: number, pixels: Uint8ClampedArray<ArrayBuffer>}} Picture caption: its place among the lesson's */
@@ -16,30 +15,24 @@ import { tensorsOf } from "./tab/parameters.js";
 let lesson;
 /** @type {Decoder} */
 let decoder;
+/** @type {Transformer} */
+let transformer;
 
 addEventListener("message", ({ data }) => {
   const order = /** @type {Order} */ (data);
   if (order.kind === "draw") return draw(order.weights, order.seed);
   lesson = new Lesson(order.file);
   decoder = new Decoder(lesson.weights);
+  transformer = new Transformer(lesson.about.model);
 });
 
 /** @type {(weights: Float32Array, seed: number) => void} */
 function draw(weights, seed) {
   const { about } = lesson;
-  const transformer = new Transformer({ about, tensor: named(weights) });
+  transformer.take([weights]);
   about.captions.forEach((words, caption) => {
     const map = decoder.decode(codesOf(transformer, idsOf(words, about), about.settings, chances(seed, caption)));
     const pixels = toPixels(map);
     postMessage({ caption, side: map.side, pixels }, { transfer: [pixels.buffer] });
   });
-}
-
-/**
- * The tensors of a flat vector, by the names that a file of weights has them under.
- * @type {(weights: Float32Array) => (name: string) => Float32Array}
- */
-function named(weights) {
-  const places = new Map(tensorsOf(lesson.about.model).map(({ name, start, size }) => [`model.${name}`, weights.subarray(start, start + size)]));
-  return (/** @type {string} */ name) => /** @type {Float32Array} */ (places.get(name));
 }

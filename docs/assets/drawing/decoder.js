@@ -4,10 +4,9 @@
  * (Esser et al. 2021, arXiv:2012.09841). A map is its channels one after the other, each row by row.
  */
 
-/** @typedef {import("./arithmetic.js").Numbers} Numbers */
 /** @typedef {{side: number, channels: number, values: Float64Array}} FeatureMap */
-/** @typedef {{weight: Numbers, bias: Numbers, size: number}} Convolution size: 1 or 3 */
-/** @typedef {{weight: Numbers, bias: Numbers}} Norm */
+/** @typedef {{weight: Float32Array, bias: Float32Array, size: number}} Convolution size: 1 or 3 */
+/** @typedef {{weight: Float32Array, bias: Float32Array}} Norm */
 /** @typedef {{norm1: Norm, conv1: Convolution, norm2: Norm, conv2: Convolution, shortcut: Convolution | undefined}} Residual */
 
 const NORM_EPSILON = 1e-6; // of VQModel's group norms

@@ -5,6 +5,7 @@ import { idsOf } from "./caption.js";
 import { chances } from "./chance.js";
 import { Decoder, toPixels } from "./decoder.js";
 import { choose, truncate } from "./sampling.js";
+import { tensorsOf } from "../tab/parameters.js";
 import { Transformer } from "./transformer.js";
 import { Weights } from "./weights.js";
 
@@ -16,7 +17,10 @@ export class Painter {
   constructor(file) {
     const weights = new Weights(file);
     this.about = weights.about;
-    this.transformer = new Transformer(weights);
+    // Nothing is allocated before the file has proved to hold as much.
+    const tensors = tensorsOf(this.about.model).map(({ name, shape }) => weights.tensor(`model.${name}`, ...shape));
+    this.transformer = new Transformer(this.about.model);
+    this.transformer.take(tensors);
     this.decoder = new Decoder(weights);
   }
 
@@ -52,11 +56,11 @@ export class Painter {
  * @param {() => number} chance gives numbers from 0 to below 1
  */
 export function codesOf(transformer, ids, settings, chance) {
-  const sequence = transformer.begin(ids);
-  const codes = [choose(truncate(sequence.logits, settings), chance())];
+  transformer.begin(ids);
+  const codes = [choose(truncate(transformer.logits, settings), chance())];
   while (codes.length < transformer.shape.image_side ** 2) {
-    sequence.add(codes[codes.length - 1]);
-    codes.push(choose(truncate(sequence.logits, settings), chance()));
+    transformer.add(codes[codes.length - 1]);
+    codes.push(choose(truncate(transformer.logits, settings), chance()));
   }
   return codes;
 }

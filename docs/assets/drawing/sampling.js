@@ -1,21 +1,16 @@
 // @ts-check
 /* Which code comes next: the rule of training/pictures/sampling.py. */
 
-import { softmax } from "./arithmetic.js";
-
-/** @typedef {import("./arithmetic.js").Numbers} Numbers */
-
 /**
  * The codes that may be drawn, the likeliest first, and their probabilities. Top-k keeps the k
  * likeliest, top-p the fewest whose probabilities together reach p; a temperature of 0 keeps one.
- * @type {(logits: Numbers, settings: import("./weights.js").Settings) => {code: number, probability: number}[]}
+ * @type {(logits: Float32Array, settings: import("./weights.js").Settings) => {code: number, probability: number}[]}
  */
 export function truncate(logits, { temperature, top_k: most, top_p: enough }) {
   const order = Array.from(logits, (_, code) => code).sort((a, b) => logits[b] - logits[a]);
   if (temperature === 0) return [{ code: order[0], probability: 1 }];
-  const probabilities = softmax(order.map((code) => logits[code] / temperature));
-  const all = order.map((code, place) => ({ code, probability: probabilities[place] }));
-  const likeliest = scaled(all.slice(0, most ?? all.length));
+  const shares = order.map((code) => ({ code, probability: Math.exp((logits[code] - logits[order[0]]) / temperature) }));
+  const likeliest = scaled(shares.slice(0, most ?? shares.length));
   if (enough === null) return likeliest;
   let before = 0;
   return scaled(likeliest.filter(({ probability }) => {

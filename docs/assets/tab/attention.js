@@ -1,5 +1,5 @@
 // @ts-check
-/* Attention with rotary embeddings, and its gradient; rows as in layers.js. */
+/* Attention with rotary embeddings, and its gradient; rows and `at` as in layers.js. */
 
 /** @typedef {Float32Array} Numbers */
 
@@ -9,16 +9,17 @@
  * @param {{cosine: Numbers, sine: Numbers}} turns half a head's numbers for each position
  * @param {{heads: number, size: number}} shape
  * @param {number} direction 1, or -1 for the gradient
+ * @param {number} at
  */
-export function rotate(x, { cosine, sine }, { heads, size }, direction) {
+export function rotate(x, { cosine, sine }, { heads, size }, direction, at) {
   const [half, width] = [size / 2, 3 * heads * size];
-  for (let start = 0, angle = 0; start < x.length; start += width, angle = (angle + half) % cosine.length) {
+  for (let start = 0, angle = at * half; start < x.length; start += width, angle = (angle + half) % cosine.length) {
     for (let head = 0; head < 2 * heads; head += 1) {
-      for (let index = 0, at = start + head * size; index < half; index += 1, at += 1) {
-        const [one, other] = [x[at], x[at + half]];
+      for (let index = 0, from = start + head * size; index < half; index += 1, from += 1) {
+        const [one, other] = [x[from], x[from + half]];
         const [c, s] = [cosine[angle + index], direction * sine[angle + index]];
-        x[at] = one * c - other * s;
-        x[at + half] = other * c + one * s;
+        x[from] = one * c - other * s;
+        x[from + half] = other * c + one * s;
       }
     }
   }
@@ -32,15 +33,16 @@ export function rotate(x, { cosine, sine }, { heads, size }, direction) {
  * @param {Sight} sight
  * @param {Numbers} shares what is kept: most numbers for each row and head
  * @param {Numbers} out
+ * @param {number} at
  */
-export function attend(x, { heads, size, seen, most }, shares, out) {
+export function attend(x, { heads, size, seen, most }, shares, out, at) {
   const [inner, length, factor] = [heads * size, seen.length, 1 / Math.sqrt(size)];
   out.fill(0);
-  for (let row = 0; row * inner < out.length; row += 1) {
+  for (let own = 0, row = at; own * inner < out.length; own += 1, row += 1) {
     const places = seen[row % length];
     const first = row - (row % length); // row of the sequence's first position
     for (let head = 0; head < heads; head += 1) {
-      const [query, kept, into] = [3 * row * inner + head * size, (row * heads + head) * most, row * inner + head * size];
+      const [query, kept, into] = [3 * row * inner + head * size, (own * heads + head) * most, own * inner + head * size];
       let highest = -Infinity;
       for (let order = 0; order < places.length; order += 1) {
         const key = 3 * (first + places[order]) * inner + inner + head * size;

@@ -25,15 +25,18 @@ export class Block {
     this.group = `groups.${shape.groups[depth]}`;
   }
 
-  forward() {
+  /** @param {number} at Position of the first row; earlier calls had those before it. */
+  forward(at) {
     const { kept, linear, own, group, sight, arrays: { first, second } } = this;
-    this.#normalize("attention_norm", second, kept.attentionNorm, kept.attentionInput);
-    linear.apply(kept.attentionInput, `${group}.attention.query_key_value.weight`, undefined, kept.queryKeyValue);
-    rotate(kept.queryKeyValue, this.places.turns, sight, 1);
-    attend(kept.queryKeyValue, sight, kept.shares, kept.mixed);
+    const start = 3 * at * sight.heads * sight.size;
+    const queryKeyValue = kept.queryKeyValue.subarray(start, start + 3 * kept.mixed.length);
+    this.#normalize("attention_norm", second, kept.attentionNorm, kept.attentionInput, at);
+    linear.apply(kept.attentionInput, `${group}.attention.query_key_value.weight`, undefined, queryKeyValue);
+    rotate(queryKeyValue, this.places.turns, sight, 1, at);
+    attend(kept.queryKeyValue, sight, kept.shares, kept.mixed, at);
     linear.apply(kept.mixed, `${group}.attention.output.weight`, `${group}.attention.output.bias`, kept.attentionOut);
     addScaled(first, kept.attentionOut, linear.tensor(`${own}.attention_scale`));
-    this.#normalize("feed_forward_norm", first, kept.feedForwardNorm, kept.feedForwardInput);
+    this.#normalize("feed_forward_norm", first, kept.feedForwardNorm, kept.feedForwardInput, at);
     linear.apply(kept.feedForwardInput, `${group}.feed_forward.expand.weight`, `${group}.feed_forward.expand.bias`, kept.expanded);
     gate(kept.expanded, this.#half, kept.gates, kept.slopes, kept.gated);
     linear.apply(kept.gated, `${group}.feed_forward.contract.weight`, `${group}.feed_forward.contract.bias`, kept.feedForwardOut);
@@ -52,7 +55,7 @@ export class Block {
     this.#scaleBack(first, kept.attentionOut, "attention_scale", into);
     linear.back(into, kept.mixed, `${group}.attention.output.weight`, `${group}.attention.output.bias`, intoMixed);
     attendBack(intoMixed, kept.queryKeyValue, sight, kept.shares, intoQueryKeyValue);
-    rotate(intoQueryKeyValue, this.places.turns, sight, -1);
+    rotate(intoQueryKeyValue, this.places.turns, sight, -1, 0);
     linear.back(intoQueryKeyValue, kept.attentionInput, `${group}.attention.query_key_value.weight`, undefined, into);
     this.#normalizeBack("attention_norm", into, kept.attentionNorm, second);
   }
@@ -62,11 +65,12 @@ export class Block {
     return this.shape.feed_forward_multiplier * this.shape.hidden_size;
   }
 
-  /** @type {(name: string, x: Numbers, kept: import("./layers.js").KeptNorm, out: Numbers) => void} */
-  #normalize(name, x, kept, out) {
-    const { linear, own, shape, arrays: { normal }, places: { sources } } = this;
-    normalize(x, linear.tensor(`${own}.${name}.weight`), linear.tensor(`${own}.${name}.bias`), kept, shape.token_shift ? normal : out);
-    if (shape.token_shift) shift(normal, sources, shape.hidden_size, out);
+  /** @type {(name: string, x: Numbers, kept: import("./layers.js").KeptNorm & {normal: Numbers}, out: Numbers, at: number) => void} */
+  #normalize(name, x, kept, out, at) {
+    const { linear, own, shape: { token_shift: shifts, hidden_size: width }, places: { sources } } = this;
+    const into = shifts ? kept.normal.subarray(at * width, at * width + out.length) : out;
+    normalize(x, linear.tensor(`${own}.${name}.weight`), linear.tensor(`${own}.${name}.bias`), kept, into);
+    if (shifts) shift(kept.normal, sources, width, out, at);
   }
 
   /** @type {(name: string, gradient: Numbers, kept: import("./layers.js").KeptNorm, intoX: Numbers) => void} */

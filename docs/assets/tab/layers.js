@@ -1,7 +1,8 @@
 // @ts-check
 /*
  * The operations of a layer that are no products of matrices, each with its gradient. Arrays hold a
- * row for each position of each sequence; what a function keeps for its gradient, it is given.
+ * row for each position of each sequence; what a function keeps for its gradient, it is given. Where
+ * rows depend on others, `at` is the position of the output's first row.
  */
 
 /** @typedef {Float32Array} Numbers */
@@ -62,16 +63,17 @@ export function normalizeBack(gradient, weight, { input, scale }, intoX, intoWei
  * @param {Int32Array} sources two for each position, -1 for none
  * @param {number} width
  * @param {Numbers} out
+ * @param {number} at
  */
-export function shift(x, sources, width, out) {
+export function shift(x, sources, width, out, at) {
   const [length, quarter] = [sources.length / 2, width / 4];
-  for (let row = 0, start = 0; start < x.length; row += 1, start += width) {
+  for (let row = at, into = 0, start = at * width; into < out.length; row += 1, into += width, start += width) {
     const place = row % length;
     for (let index = 0; index < 2 * quarter; index += 1) {
       const from = sources[2 * place + (index < quarter ? 0 : 1)];
-      out[start + index] = from < 0 ? 0 : x[start + (from - place) * width + index];
+      out[into + index] = from < 0 ? 0 : x[start + (from - place) * width + index];
     }
-    for (let index = 2 * quarter; index < width; index += 1) out[start + index] = x[start + index];
+    for (let index = 2 * quarter; index < width; index += 1) out[into + index] = x[start + index];
   }
 }
 

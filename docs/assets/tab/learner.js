@@ -1,16 +1,11 @@
 // @ts-check
 /*
- * The text-to-image transformer of training/model/ as a thing that learns: losses and gradients of a
- * batch. A test holds every gradient against PyTorch's. Rows: positions of all sequences, one after
- * the other.
+ * The transformer as a thing that learns: losses and gradients of a batch. A test holds every gradient
+ * against PyTorch's.
  */
 
-import { Block } from "./block.js";
-import { crossEntropy, normalize, normalizeBack } from "./layers.js";
-import { Linear } from "./linear.js";
-import { arraysOf } from "./memory.js";
-import { tensorsOf } from "./parameters.js";
-import { placesOf } from "./places.js";
+import { crossEntropy, normalizeBack } from "./layers.js";
+import { Model } from "./model.js";
 
 /** @typedef {import("../drawing/weights.js").ModelShape} ModelShape */
 /** @typedef {Float32Array} Numbers */
@@ -18,22 +13,15 @@ import { placesOf } from "./places.js";
 
 const IMAGE_WEIGHT = 7; // of the image loss against the text loss's 1
 
-export class Learner {
+export class Learner extends Model {
   /**
    * @param {ModelShape} shape
    * @param {number} batch sequences at a time
    * @param {boolean} [plain] see Arithmetic
    */
   constructor(shape, batch, plain = false) {
-    const places = placesOf(shape);
-    this.shape = shape;
+    super(shape, batch, plain);
     this.batch = batch;
-    this.length = places.length;
-    this.tensors = tensorsOf(shape);
-    this.arrays = arraysOf(shape, this.tensors, batch, places, plain);
-    this.linear = new Linear(this.arrays, this.tensors);
-    this.blocks = shape.kinds.map((_, depth) => new Block(this.linear, this.arrays, places, shape, depth));
-    this.weights = this.arrays.weights;
     this.gradients = this.arrays.gradients;
   }
 
@@ -43,11 +31,10 @@ export class Learner {
    * @returns {number} (text + 7 image) / 8, of the batch's mean cross-entropies
    */
   learn({ text, codes }) {
-    const { padding_id: padding, text_length: words, text_vocabulary_size: vocabulary } = this.shape;
-    const named = Int32Array.from(text, (id, at) => (id === padding ? vocabulary + (at % words) : id));
+    const named = Int32Array.from(text, (id, at) => this.token(id, at % this.shape.text_length));
     this.linear.turn();
     this.#embed(named, codes);
-    for (const block of this.blocks) block.forward();
+    this.forward(0);
     const loss = this.#finish(named, codes);
     for (const block of this.blocks.toReversed()) block.backward();
     this.#embedBack(named, codes);
@@ -56,13 +43,12 @@ export class Learner {
 
   /** @type {(text: Int32Array, codes: ArrayLike<number>) => void} */
   #embed(text, codes) {
-    const { first, second } = this.arrays;
+    const { first } = this.arrays;
     const [words, pictures] = [this.linear.tensor("text_embedding.weight"), this.linear.tensor("image_embedding.weight")];
     const width = this.shape.hidden_size;
     this.#eachToken(text, codes, (row, id, isText) => {
       first.set((isText ? words : pictures).subarray(id * width, (id + 1) * width), row * width);
     });
-    second.set(first);
   }
 
   /** @type {(text: Int32Array, codes: ArrayLike<number>) => void} */
@@ -91,10 +77,8 @@ export class Learner {
 
   /** The loss; the streams become their gradients. @type {(text: Int32Array, codes: ArrayLike<number>) => number} */
   #finish(text, codes) {
-    const { first, second, normal: mean, hidden, finalNorm, heads } = this.arrays;
+    const { first, second, hidden, finalNorm, heads } = this.arrays;
     const { linear, shape: { hidden_size: width } } = this;
-    for (let at = 0; at < mean.length; at += 1) mean[at] = (first[at] + second[at]) / 2;
-    normalize(mean, linear.tensor("final_norm.weight"), linear.tensor("final_norm.bias"), finalNorm, hidden);
     this.#exchange((target, at, from) => target.set(hidden.subarray(from, from + width), at));
     const loss = this.#head("text", heads.text, text, 1) + this.#head("image", heads.image, codes, IMAGE_WEIGHT);
     this.#exchange((target, at, from) => hidden.set(target.subarray(at, at + width), from));

@@ -27,16 +27,17 @@ export class Arithmetic {
 
   /**
    * @param {number} count of numbers that there will be room for
-   * @param {boolean} [plain] without WebAssembly's SIMD, as in a browser that has none
+   * @param {boolean} [plain] without WebAssembly, as in a browser that has none
    */
   constructor(count, plain = false) {
-    this.memory = new WebAssembly.Memory({ initial: Math.ceil((4 * count) / PAGE) + 1 });
-    this.panel = plain ? undefined : panelOf(this.memory);
+    const memory = plain ? undefined : new WebAssembly.Memory({ initial: Math.ceil((4 * count) / PAGE) + 1 });
+    this.buffer = memory?.buffer ?? new ArrayBuffer(4 * count);
+    this.panel = memory && panelOf(memory);
   }
 
   /** @param {number} count Room for so many numbers, all 0. */
   array(count) {
-    const data = new Float32Array(this.memory.buffer, this.#end, count);
+    const data = new Float32Array(this.buffer, this.#end, count);
     this.#end += 4 * (4 * Math.ceil(count / 4));
     return data;
   }

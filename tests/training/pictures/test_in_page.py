@@ -28,21 +28,25 @@ from training.shapes.samples import WORDS
 RECORDED = ROOT / "docs" / "live" / "rehearsal"
 ASK = """
 import { readFileSync } from "node:fs";
-import * as arithmetic from "./docs/assets/drawing/arithmetic.js";
 import { idsOf } from "./docs/assets/drawing/caption.js";
 import { chances, generator } from "./docs/assets/drawing/chance.js";
 import { Painter } from "./docs/assets/drawing/painter.js";
 import { choose, truncate } from "./docs/assets/drawing/sampling.js";
+import { gate } from "./docs/assets/tab/layers.js";
 
 let content;
 const painter = () => new Painter(new Uint8Array(content).buffer);
 const failing = (run) => { try { return run(); } catch (error) { return error.message; } };
 const asked = {
   logits: ([ids, codes]) => {
-    const sequence = painter().transformer.begin(ids);
-    const first = sequence.logits;
-    const later = codes.map((code) => (sequence.add(code), [...sequence.logits]));
-    return [[...first], ...later];
+    const { transformer } = painter();
+    const read = (sequence) => {
+      transformer.begin(sequence);
+      const first = [...transformer.logits];
+      return [first, ...codes.map((code) => (transformer.add(code), [...transformer.logits]))];
+    };
+    read(ids.toReversed()); // another picture, of which nothing may stay
+    return read(ids);
   },
   values: (codes) => [...painter().decoder.decode(codes).values],
   drawn: (orders) => {
@@ -60,7 +64,11 @@ const asked = {
     return Array.from({ length: count }, () => next());
   },
   ids: (captions) => captions.map((caption) => failing(() => idsOf(caption, painter().about))),
-  gelu: (values) => values.map(arithmetic.gelu),
+  gelu(values) {
+    const [gates, slopes, out] = Array.from({ length: 3 }, () => new Float32Array(values.length));
+    gate(new Float32Array([...values.map(() => 1), ...values]), values.length, gates, slopes, out);
+    return [...out];
+  },
   opened: () => failing(() => painter() && "opened"),
 };
 const answers = {
@@ -236,11 +244,13 @@ def test_the_random_numbers_are_those_of_xoshiro128_starstar() -> None:
     assert ask("whole", [[1, 2, 3, 4], len(wanted)]) == wanted
 
 
-def test_the_exact_gelu() -> None:
+def test_gelu_is_as_exact_as_its_formula_says() -> None:
+    """Abramowitz and Stegun give the normal distribution to 7.5e-8 in 26.2.17."""
     values = torch.cat([torch.linspace(-12, 12, 241), torch.tensor([0.0, 1e-6, -40.0, 40.0])])
     wanted = torch.nn.functional.gelu(values.double())
     found = torch.tensor(ask("gelu", values.double().tolist()), dtype=torch.float64)
-    torch.testing.assert_close(found, wanted, atol=1e-14, rtol=1e-9)
+    rounding = torch.finfo(torch.float32).eps * wanted.abs()
+    assert bool(((found - wanted).abs() <= 7.5e-8 * values.abs() + rounding).all())
 
 
 def test_captions_have_the_tokenizers_ids_or_it_is_told_why_not(
