@@ -34,6 +34,7 @@ import { Painter } from "./docs/assets/drawing/painter.js";
 import { choose, truncate } from "./docs/assets/drawing/sampling.js";
 import { gate } from "./docs/assets/tab/layers.js";
 
+delete globalThis.WebAssembly; // as where a browser's owner turned it off
 let content;
 const painter = () => new Painter(new Uint8Array(content).buffer);
 const failing = (run) => { try { return run(); } catch (error) { return error.message; } };
@@ -298,10 +299,15 @@ def change_header(content: bytes, change: Callable[[Header], object]) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
-def with_a_huge_picture(header: Header) -> None:
-    about = json.loads(header["__metadata__"]["about"])
-    about["model"]["image_side"] = 10**6
-    header["__metadata__"]["about"] = json.dumps(about)
+def with_a_huge(field: str) -> Callable[[Header], None]:
+    """A change that makes the model claim such a size."""
+
+    def change(header: Header) -> None:
+        about = json.loads(header["__metadata__"]["about"])
+        about["model"][field] = 10**9
+        header["__metadata__"]["about"] = json.dumps(about)
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -319,7 +325,11 @@ def with_a_huge_picture(header: Header) -> None:
             lambda header: header["model.image_bias"].update(data_offsets=[10**9, 10**9 + 256]),
             "the weights have no model.image_bias of 128 numbers",
         ),
-        (with_a_huge_picture, "the model is too large for a page"),
+        (with_a_huge("image_side"), "the model is too large for a page"),
+        (
+            with_a_huge("hidden_size"),
+            "the weights have no model.text_embedding.weight of 38 × 1000000000 numbers",
+        ),
         (
             lambda header: header["__metadata__"].update(about='{"version": 2}'),
             "the weights are in a format that this page does not know",
