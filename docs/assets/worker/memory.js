@@ -7,14 +7,13 @@
 
 import { STORE } from "../offline-choice.js";
 import { ADDRESS } from "./names.js";
-import { condense, expand, sizeOf } from "./sparse.js";
 import { createModule, load, open, warm } from "./start.js";
 import { LoadError } from "./wasm.js";
 
 const DIGEST = "X-Digest";
 // Python's memory has noted what the browser can do.
 const BROWSER = "X-Browser";
-const PAGE_BYTES = 2 ** 16; // by which WebAssembly's memory grows
+const BLOCK_BYTES = 2 ** 16;
 const TRIAL = JSON.stringify({ id: 0, method: "answer", params: {} });
 
 class DamagedError extends Error {}
@@ -44,7 +43,7 @@ export async function resume() {
 async function find() {
   try {
     const kept = await caches.match(ADDRESS, { cacheName: STORE, ignoreVary: true });
-    if (!kept?.headers.get(DIGEST)) return undefined;
+    if (!kept?.headers.has(DIGEST)) return undefined;
     if (kept.headers.get(BROWSER) === navigator.userAgent) return kept;
     await drop();
   } catch {
@@ -53,75 +52,61 @@ async function find() {
   return undefined;
 }
 
+/** Pyodide with the memory that is kept. @param {Response} kept */
+function loadWith(kept) {
+  const memory = unpack(kept);
+  memory.catch(() => {}); // reported by Pyodide, which awaits it
+  return load({ _loadSnapshot: memory, createPyodideModule: createRoom });
+}
+
 /**
- * Pyodide with the memory that is kept. It would take an array of all the memory, to copy it once
- * more: so it gets one without contents, and they go straight to where Python has them.
- * @type {(kept: Response) => Promise<any>}
+ * The memory as it was.
+ * @param {Response} kept
  */
-async function loadWith(kept) {
-  const condensed = kept.arrayBuffer().then((buffer) => new Uint8Array(buffer));
-  const checked = condensed.then((bytes) => check(bytes, kept));
-  const head = condensed.then(headOf);
-  for (const promise of [checked, head]) promise.catch(() => {}); // reported below, when they are awaited
-  /** @param {object} settings */
-  const createPyodideModule = async (settings) => {
-    const module = await createModule(settings);
-    await checked;
-    fill(module, await condensed);
-    return module;
-  };
-  try {
-    return await load({ _loadSnapshot: head, createPyodideModule });
-  } catch (error) {
-    if (!(error instanceof LoadError)) await checked; // damage explains every other failure
-    throw error;
+async function unpack(kept) {
+  const packed = new Uint8Array(await kept.arrayBuffer());
+  if ((await digestOf(packed)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
+  const [size, ...starts] = new Uint32Array(packed.buffer, 0, Math.ceil(packed.length / BLOCK_BYTES));
+  const memory = new Uint8Array(size);
+  for (const [index, start] of starts.entries()) {
+    const at = BLOCK_BYTES * (index + 1);
+    memory.set(packed.subarray(at, at + BLOCK_BYTES), start);
   }
-}
-
-/** @type {(condensed: Uint8Array<ArrayBuffer>, kept: Response) => Promise<void>} */
-async function check(condensed, kept) {
-  if ((await digestOf(condensed)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
+  return memory;
 }
 
 /**
- * What Pyodide notes before the memory's contents, in an array that claims to hold these, too.
- * @type {(condensed: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>}
+ * The memory without its empty blocks, which are almost half of it: less to write, read and check. A
+ * block before the others has the memory's size, and where each of them begins.
+ * @param {Uint8Array<ArrayBuffer>} memory
  */
-function headOf(condensed) {
-  const head = new Uint8Array(startOf(condensed));
-  expand(condensed, 0, head);
-  return Object.defineProperty(head, "length", { value: sizeOf(condensed) });
-}
-
-/**
- * Where the memory's contents begin: Pyodide's second number says it.
- * @type {(condensed: Uint8Array<ArrayBuffer>) => number}
- */
-function startOf(condensed) {
-  const numbers = new Uint32Array(2);
-  expand(condensed, 0, new Uint8Array(numbers.buffer));
-  return numbers[1];
-}
-
-/**
- * @param {any} module What Pyodide has made so far; of its memory, only what it has allocated is in use.
- * @param {Uint8Array<ArrayBuffer>} condensed
- */
-function fill(module, condensed) {
-  const start = startOf(condensed);
-  const size = sizeOf(condensed) - start;
-  if (size % PAGE_BYTES) throw new Error("it is no memory of WebAssembly's");
-  if (module.HEAPU8.length < size) module.growMemory(size); // it had grown when it was kept
-  const memory = module.HEAPU8;
-  if (memory.length < size) throw new Error("there is no room for it");
-  memory.fill(0, 0, module._sbrk(0));
-  expand(condensed, start, memory);
+async function pack(memory) {
+  const numbers = [memory.length];
+  const blocks = [];
+  for (let start = 0; start < memory.length; start += BLOCK_BYTES) {
+    const block = memory.subarray(start, start + BLOCK_BYTES);
+    if (!block.some(Boolean)) continue;
+    numbers.push(start);
+    blocks.push(block);
+  }
+  const first = new Uint32Array(BLOCK_BYTES / Uint32Array.BYTES_PER_ELEMENT);
+  first.set(numbers);
+  return new Blob([first, ...blocks]).arrayBuffer();
 }
 
 /** @param {BufferSource} content */
 async function digestOf(content) {
-  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", content)).join();
+}
+
+/**
+ * Pyodide's WebAssembly with room for memory that had grown when it was kept.
+ * @param {{INITIAL_MEMORY?: number}} settings
+ */
+async function createRoom(settings) {
+  const module = await createModule(settings);
+  module.growMemory(settings.INITIAL_MEMORY);
+  return module;
 }
 
 /**
@@ -130,11 +115,11 @@ async function digestOf(content) {
  */
 export async function keep() {
   const kept = await caches.match(ADDRESS, { cacheName: STORE, ignoreVary: true });
-  if (kept) return Boolean(kept.headers.get(DIGEST));
+  if (kept) return kept.headers.has(DIGEST);
   try {
     const python = await load({ _makeSnapshot: true });
     warm(python);
-    const memory = condense(python.makeMemorySnapshot());
+    const memory = await pack(python.makeMemorySnapshot());
     await put(memory, { [DIGEST]: await digestOf(memory), [BROWSER]: navigator.userAgent });
     return true;
   } catch (error) {
