@@ -25,7 +25,7 @@ export function keepMemory(makeWorker, isBusy) {
   timer = setTimeout(() => {
     timer = undefined;
     if (isBusy()) keepMemory(makeWorker, isBusy);
-    else whenIdle(() => void make(makeWorker));
+    else void make(makeWorker);
   }, REST_MS);
 }
 
@@ -43,12 +43,6 @@ function isSmall() {
   if (connection?.saveData) return true;
   // Not every browser says it; a device without a mouse may be small.
   return (deviceMemory ?? (matchMedia("(pointer: coarse)").matches ? 0 : LEAST_MEMORY)) < LEAST_MEMORY;
-}
-
-/** @param {() => void} act */
-function whenIdle(act) {
-  if ("requestIdleCallback" in globalThis) requestIdleCallback(act, { timeout: REST_MS });
-  else setTimeout(act);
 }
 
 /** @param {(name: string) => Worker} makeWorker */
