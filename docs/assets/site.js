@@ -1,8 +1,5 @@
 // @ts-check
-/*
- * On every page: loads the scripts that the page's elements name, lets its buttons copy, and does what
- * the theme's own scripts leave undone for screen readers.
- */
+/* On every page: loads the scripts that the page's elements name, and lets its buttons copy. */
 
 import "./copying.js";
 import { keepThisPage, startOffline } from "./offline.js";
@@ -27,20 +24,6 @@ function loadScripts() {
   }
 }
 
-/** The theme wraps the button of each code block into a `nav`: a landmark for a button. */
-function demote() {
-  for (const place of document.querySelectorAll("nav.md-code__nav:not([role])")) place.setAttribute("role", "none");
-}
-
-/** The buttons come after the page. */
-function watchCode() {
-  const watch = new MutationObserver(demote);
-  for (const block of document.querySelectorAll("pre")) {
-    watch.observe(block.parentElement ?? block, { childList: true, subtree: true });
-  }
-  demote();
-}
-
 /** Beside each link to a file to download: the same for a terminal, with the address of this site. */
 function addCurl() {
   for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("a[data-curl]"))) {
@@ -60,7 +43,6 @@ function isOfAnotherBuild() {
 function mount() {
   if (isOfAnotherBuild()) return location.reload();
   loadScripts();
-  watchCode();
   addCurl();
   keepThisPage();
 }
