@@ -57,6 +57,7 @@ def test_advice_is_one_link_away_and_what_is_missing_is_said_beside_the_text(
     explained(page)
     page.get_by_role("link", name="See what would make it fit.").click()
     expect(page.locator("#advice")).to_be_in_viewport()
+    expect(page.locator("#advice")).to_be_focused()
     text.fill("CUDA error: device-side assert")
     expect(page.locator("#message-error")).to_contain_text("Tried to allocate")
     expect(text).to_have_attribute("aria-invalid", "true")

@@ -44,6 +44,12 @@ export class Folded {
     this.place.setAttribute("aria-busy", "true");
   }
 
+  /** Ask once more about the same state, since something else is asked. */
+  again() {
+    this.forget();
+    this.#request();
+  }
+
   /** Show what a state has, once nothing is edited any more. @param {string} state */
   follow(state) {
     clearTimeout(this.#quiet);

@@ -52,11 +52,7 @@ export function mountMessage(place, ask, follow) {
     const { query, remedy } = finding;
     const words = find(row, "[data-part='remedy']");
     // What there is to do becomes something to press.
-    if (finding.advice) {
-      const link = make("a", { href: "#advice" }, remedy);
-      link.addEventListener("click", showAdvice);
-      words.replaceWith(link);
-    }
+    if (finding.advice) words.replaceWith(make("a", { href: "#advice" }, remedy));
     if (query !== null) {
       const button = make("button", { type: "button", class: "button button--small" }, remedy);
       button.addEventListener("click", () => follow(query));
@@ -67,18 +63,6 @@ export function mountMessage(place, ask, follow) {
 
   text.addEventListener("input", request);
   return { request };
-}
-
-/**
- * Go to the advice: below the part that stays in sight, where a jump to its heading would hide it.
- * @type {(event: Event) => void}
- */
-function showAdvice(event) {
-  event.preventDefault();
-  const heading = find(document, "#advice");
-  heading.tabIndex = -1;
-  heading.focus({ preventScroll: true });
-  heading.scrollIntoView({ block: "center" });
 }
 
 /** @param {Row} row */

@@ -322,6 +322,7 @@ function mount(form) {
     showNone();
     showNoAdvice();
     program.forget();
+    find(document, ".program").hidden = true;
   } else {
     markLargest(JSON.parse(find(document, "#calculator-advice").dataset.largest ?? "{}"));
   }
