@@ -38,19 +38,6 @@ TYPED = """async (texts) => {
   }
   return times;
 }"""
-# The rows that are made while the list scrolls, a screen at a time.
-SCROLLED = """async (count) => {
-  const frame = document.querySelector("[data-live=board]");
-  const times = [];
-  for (let i = 1; i <= count; i++) {
-    const began = performance.now();
-    frame.scrollTop = (i * frame.scrollHeight) / count;
-    await new Promise(requestAnimationFrame);
-    document.body.offsetHeight;
-    times.push(performance.now() - began);
-  }
-  return times;
-}"""
 
 
 def run(quick: bool) -> Table:
@@ -76,7 +63,6 @@ def run(quick: bool) -> Table:
         shown = _updates(page, written, updates)
         tasks = page.evaluate("() => window.tasks")
         typed = page.evaluate(TYPED, ["v", "vo", "volunteer 9", "volunteer 99", ""] * 4)
-        scrolled = page.evaluate(SCROLLED, 40 if quick else 200)
         drawn = [page.evaluate(NOTED, f"live: {chart}") for chart in CHARTS]
     return Table(
         f"The live page beside {STEPS:,} steps and {PEOPLE:,} contributors",
@@ -90,7 +76,6 @@ def run(quick: bool) -> Table:
             ),
             Figure("longest task", max(tasks, default=0.0), "ms", LONGEST_TASK_MS),
             Figure("search in the list, a letter", median(typed), "ms"),
-            Figure("scroll in the list, a frame", median(scrolled), "ms"),
         ],
     )
 

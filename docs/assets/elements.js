@@ -52,8 +52,13 @@ export function make(tag, attributes = {}, ...children) {
 export function copyOf(template, texts) {
   const { content } = /** @type {HTMLTemplateElement} */ (template);
   const copy = /** @type {HTMLElement} */ (/** @type {Element} */ (content.firstElementChild).cloneNode(true));
-  for (const part of findAll(copy, "[data-part]")) part.textContent = texts[part.dataset.part ?? ""];
+  fillParts(copy, texts);
   return copy;
+}
+
+/** Texts into an element's parts. @type {(element: HTMLElement, texts: Record<string, any>) => void} */
+export function fillParts(element, texts) {
+  for (const part of findAll(element, "[data-part]")) write(part, texts[part.dataset.part ?? ""]);
 }
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 /* The published checkpoints, newest first, each with the sum that tells whether it is the right one. */
 
-import { find, make, write } from "#assets/elements.js";
+import { copyOf, find, findAll, make, write } from "#assets/elements.js";
 import { fileOf, quoted, webPage } from "#assets/live/valid.js";
 import { count, decimal, momentInWords } from "#assets/live/words.js";
 
@@ -20,14 +20,15 @@ export class Checkpoints {
   constructor(root, onPictures) {
     this.onPictures = onPictures;
     this.section = find(root, "[data-live=checkpoints]");
-    this.body = /** @type {HTMLElement} */ (this.section.querySelector("tbody"));
+    this.body = find(this.section, "tbody");
+    this.template = find(this.section, "template");
     this.more = find(root, "[data-live=more-checkpoints]");
     this.words = find(root, "[data-live=use-words]");
     this.command = find(root, "[data-live=use-command]");
     this.more.addEventListener("click", () => {
       this.#all = true;
       this.#draw();
-      /** @type {HTMLElement | null} */ (this.body.querySelectorAll("button")[AT_FIRST])?.focus();
+      find(this.body.children[AT_FIRST], "button").focus();
     });
   }
 
@@ -58,25 +59,18 @@ export class Checkpoints {
   /** @type {(checkpoint: import("#assets/live/data.js").Checkpoint, folder: URL, pictured: boolean) => HTMLElement} */
   #row(checkpoint, folder, pictured) {
     const { step, address, sha256 } = checkpoint;
-    const words = rowOf(checkpoint);
-    const copies = { "data-copies": sha256, "aria-label": `Copy the SHA-256 of step ${step}` };
-    const button = make("button", { type: "button", class: "button button--small", ...copies }, "Copy");
-    const actions = make("td");
-    if (pictured) {
-      const see = make("button", { type: "button", class: "button button--small", "aria-label": `Samples of step ${step}` }, "Samples");
-      see.addEventListener("click", () => this.onPictures(step));
-      actions.append(see);
-    }
+    const row = copyOf(this.template, rowOf(checkpoint));
+    find(row, "code").title = sha256;
+    const [copy, see] = findAll(row, "button");
+    copy.dataset.copies = sha256;
+    copy.ariaLabel = `Copy the SHA-256 of step ${step}`;
+    see.ariaLabel = `Samples of step ${step}`;
+    see.hidden = !pictured;
+    see.addEventListener("click", () => this.onPictures(step));
     const weights = fileOf(address, folder) ?? webPage(address);
     const file = weights ? make("a", { href: weights, rel: "noopener nofollow" }, "weights") : address ? "unusable address" : "not kept";
-    return make("tr", {},
-      make("th", { scope: "row" }, words.step),
-      make("td", {}, words.loss),
-      make("td", {}, words.time),
-      make("td", {}, make("code", { title: sha256 }, words.sum), " ", button),
-      make("td", {}, file),
-      actions,
-    );
+    find(row, "[data-part=file]").replaceChildren(file);
+    return row;
   }
 }
 

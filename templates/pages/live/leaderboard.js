@@ -1,19 +1,16 @@
 // @ts-check
-/*
- * The contributors: a table of which only the rows in sight exist. Their true number and places
- * are in aria-rowcount and aria-rowindex; arrow keys move from name to name.
- */
+/* The contributors: a table with a search and an order. It shows a hundred, and more for whoever asks. */
 
-import { find } from "#assets/elements.js";
+import { copyOf, fillParts, find, findAll, write } from "#assets/elements.js";
 import { hasTraffic, ranked, rowOf } from "./people.js";
-import { makeRow, replaceKeeping, setHeight, spacer } from "./rows.js";
 import { count } from "#assets/live/words.js";
 
 /** @typedef {import("#assets/live/data.js").Contributor} Contributor */
 /** @typedef {import("./people.js").Person} Person */
 /** @typedef {"rank" | "name" | "samples" | "share" | "steps" | "seconds" | "traffic" | "last_seen" | "state"} Column */
 
-const SPARE_ROWS = 8; // above and below those in sight
+const FIRST_ROWS = 100;
+const MORE_ROWS = 500;
 /** @type {Intl.Collator | undefined} */
 let collator; // made when it is asked for: see digits.js
 
@@ -40,12 +37,12 @@ function compareNames(first, second) {
 export class Leaderboard {
   /** @type {Person[]} */
   #people = [];
-  /** @type {Person[]} */
-  #shown = [];
-  /** @type {Map<string, HTMLTableRowElement>} */
+  /** Those that the search and the choice of time leave, in order. @type {Person[]} */
+  #found = [];
+  /** Of those shown, by key. @type {Map<string, HTMLElement>} */
   #rows = new Map();
-  #rowHeight = 0;
-  #context = { run: "", now: 0, finished: false };
+  #most = FIRST_ROWS;
+  #context = { now: 0, finished: false };
   /** @type {{column: Column, ascending: boolean}} */
   #order = { column: "samples", ascending: false };
 
@@ -56,29 +53,21 @@ export class Leaderboard {
   constructor(root, addressOf) {
     this.addressOf = addressOf;
     this.frame = find(root, "[data-live=board]");
-    this.table = /** @type {HTMLTableElement} */ (this.frame.querySelector("table"));
-    this.body = this.table.tBodies[0];
+    this.table = /** @type {HTMLTableElement} */ (find(this.frame, "table"));
+    this.template = find(this.frame, "template");
+    this.more = find(this.frame, "[data-live=more-people]");
     this.words = find(root, "[data-live=board-count]");
     this.trafficWords = find(root, "[data-live=traffic-words]");
     this.controls = /** @type {HTMLFormElement} */ (find(root, "[data-live=board-controls]"));
-    this.above = spacer();
-    this.below = spacer();
     this.controls.addEventListener("input", () => this.#choose());
     this.controls.addEventListener("submit", (event) => event.preventDefault());
     this.table.tHead?.addEventListener("click", (event) => this.#sortBy(event));
-    this.frame.addEventListener("scroll", () => this.#draw(), { passive: true });
-    this.frame.addEventListener("keydown", (event) => this.#move(event));
-    this.size = new ResizeObserver(() => this.#draw());
-    this.size.observe(this.frame);
-  }
-
-  stop() {
-    this.size.disconnect();
+    this.more.addEventListener("click", () => this.#showMore());
   }
 
   /**
    * @param {Contributor[]} peers
-   * @param {{run: string, now: number, finished: boolean}} context now: what "the last hour" is before
+   * @param {{now: number, finished: boolean}} context now: what "the last hour" is before
    */
   show(peers, context) {
     this.#context = context;
@@ -86,18 +75,21 @@ export class Leaderboard {
     const isCounted = hasTraffic(this.#people);
     this.table.toggleAttribute("data-without-traffic", !isCounted);
     this.trafficWords.hidden = !isCounted;
-    this.#select();
-    for (const person of this.#shown) {
-      const row = this.#rows.get(person.id);
-      if (row) this.#fill(row, person);
-    }
     this.#draw();
   }
 
   #choose() {
-    this.#select();
+    this.#most = FIRST_ROWS;
     this.frame.scrollTop = 0;
     this.#draw();
+  }
+
+  /** The first of those that come takes the focus, since the button may go. */
+  #showMore() {
+    const first = this.#rows.size;
+    this.#most += MORE_ROWS;
+    this.#draw();
+    findAll(this.table, "tbody a")[first].focus();
   }
 
   #select() {
@@ -107,15 +99,15 @@ export class Leaderboard {
     const since = this.#context.now - 1000 * seen;
     const direction = this.#order.ascending ? 1 : -1;
     const order = ORDERS[this.#order.column];
-    this.#shown = this.#people
+    this.#found = this.#people
       .filter((person) => person.lastSeen >= since || seen === Infinity)
       .filter((person) => !wanted || person.name.toLowerCase().includes(wanted) || person.id.startsWith(wanted))
       .sort((a, b) => direction * order(a, b) || a.rank - b.rank);
-    this.table.setAttribute("aria-rowcount", String(this.#shown.length + 1));
+    this.table.setAttribute("aria-rowcount", String(this.#found.length + 1));
     const all = this.#people.length;
     this.words.textContent = !all ? "No one yet"
-      : this.#shown.length === all ? `${count(all)} ${all === 1 ? "contributor" : "contributors"}`
-      : `${count(this.#shown.length)} of ${count(all)} contributors`;
+      : this.#found.length === all ? `${count(all)} ${all === 1 ? "contributor" : "contributors"}`
+      : `${count(this.#found.length)} of ${count(all)} contributors`;
   }
 
   /** @param {Event} event */
@@ -132,77 +124,41 @@ export class Leaderboard {
     this.#choose();
   }
 
-  /** Make the rows in sight, and keep the one that has the focus. */
   #draw() {
-    const height = this.#heightOfRow();
-    const first = Math.max(0, Math.floor(this.frame.scrollTop / height) - SPARE_ROWS);
-    const visible = Math.ceil(this.frame.clientHeight / height) + 2 * SPARE_ROWS;
-    const last = Math.min(this.#shown.length, first + visible);
-    const rows = this.#shown.slice(first, last).map((person, index) => this.#rowOf(person, first + index));
-    this.#rows = new Map(rows.map((row) => [row.dataset.id ?? "", row]));
-    setHeight(this.above, first * height);
-    setHeight(this.below, (this.#shown.length - last) * height);
-    replaceKeeping(this.body, [this.above, ...rows, this.below]);
+    this.#select();
+    const shown = this.#found.slice(0, this.#most);
+    this.#rows = new Map(shown.map((person, index) => [person.id, this.#rowOf(person, index)]));
+    replaceKeeping(this.table.tBodies[0], [...this.#rows.values()]);
+    const left = this.#found.length - shown.length;
+    this.more.hidden = left === 0;
+    write(this.more, `Show ${count(Math.min(left, MORE_ROWS))} more`);
   }
 
-  #heightOfRow() {
-    if (!this.#rowHeight && this.#shown.length) {
-      const row = this.#rowOf(this.#shown[0], 0);
-      this.body.replaceChildren(row);
-      this.#rowHeight = row.offsetHeight;
-    }
-    return this.#rowHeight || 32;
-  }
-
-  /** @type {(person: Person, index: number) => HTMLTableRowElement} */
+  /** @type {(person: Person, index: number) => HTMLElement} */
   #rowOf(person, index) {
-    let row = this.#rows.get(person.id);
-    if (!row) {
-      row = makeRow(person);
-      this.#fill(row, person);
-    }
-    row.dataset.index = String(index);
+    const { badge, ...texts } = rowOf(person, this.#context.finished);
+    const row = this.#rows.get(person.id) ?? copyOf(this.template, {});
+    fillParts(row, texts);
     row.setAttribute("aria-rowindex", String(index + 2));
+    const link = /** @type {HTMLAnchorElement} */ (find(row, "a"));
+    link.href = this.addressOf(person.id);
+    link.title = `key ${person.id}`;
+    find(row, ".badge").dataset.state = badge;
     return row;
   }
+}
 
-  /** @type {(row: HTMLTableRowElement, person: Person) => void} */
-  #fill(row, person) {
-    const { name, state, badge: color, ...words } = rowOf(person, this.#context.finished);
-    for (const [column, text] of Object.entries(words)) {
-      const cell = row.querySelector(`.board__${column}`);
-      if (cell && cell.textContent !== text) cell.textContent = text;
-    }
-    const link = /** @type {HTMLAnchorElement} */ (row.querySelector("a"));
-    link.href = this.addressOf(person.id);
-    /** @type {HTMLElement} */ (link.firstElementChild).textContent = name;
-    const badge = /** @type {HTMLElement} */ (row.querySelector(".badge"));
-    badge.textContent = state;
-    badge.dataset.state = color;
-  }
-
-  /** @param {KeyboardEvent} event */
-  #move(event) {
-    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.closest("tr");
-    const page = Math.max(1, Math.floor(this.frame.clientHeight / this.#heightOfRow()) - 2);
-    /** @type {Record<string, number>} */
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    const step = steps[event.key];
-    const here = focused?.dataset.index;
-    if (step === undefined || here === undefined) return;
-    event.preventDefault();
-    const target = Math.min(this.#shown.length - 1, Math.max(0, Number(here) + step));
-    this.#bringIntoSight(target);
-    /** @type {HTMLElement | null | undefined} */ (this.#rows.get(this.#shown[target].id)?.querySelector("a"))?.focus({ preventScroll: true });
-  }
-
-  /** @param {number} index */
-  #bringIntoSight(index) {
-    const height = this.#heightOfRow();
-    const head = this.table.tHead?.offsetHeight ?? 0;
-    const [top, bottom] = [index * height, (index + 1) * height + head];
-    if (top < this.frame.scrollTop) this.frame.scrollTop = top;
-    if (bottom > this.frame.scrollTop + this.frame.clientHeight) this.frame.scrollTop = bottom - this.frame.clientHeight;
-    this.#draw();
+/**
+ * Make `wanted` the children without moving those that stay: an element that is moved loses the
+ * focus.
+ * @type {(parent: HTMLElement, wanted: Element[]) => void}
+ */
+function replaceKeeping(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let next = parent.firstElementChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
   }
 }

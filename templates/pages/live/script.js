@@ -72,7 +72,6 @@ class LivePage {
     clearInterval(this.clock);
     this.#feed?.stop();
     this.charts.stop();
-    this.leaderboard.stop();
     this.drawing.stop();
     this.training.stop();
     this.pictures.stop();
@@ -164,7 +163,7 @@ class LivePage {
     await nextTurn();
     if (data !== this.#feed?.data || this.#who) return;
     const end = data.card?.finished ? Date.parse(data.card.finished) : now;
-    this.leaderboard.show(data.peers, { run: data.name, now: end, finished: Boolean(data.card?.finished) });
+    this.leaderboard.show(data.peers, { now: end, finished: Boolean(data.card?.finished) });
   }
 
   #tick() {
