@@ -4,15 +4,12 @@
  * search takes longer than the figures, so Python gives what it has, and is asked for more.
  */
 
-import { copyOf } from "#assets/elements.js";
+import { copyOf, find } from "#assets/elements.js";
 
 /** @typedef {{words: string, need: string, details: string, query: string | null}} Way */
 /** @typedef {{title: string, note: string, done: boolean, ways: Way[]}} Advice */
 
 const SEARCHING = "Searching \u2026";
-
-/** @param {string} selector */
-const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 
 /**
  * @param {HTMLElement} place
@@ -30,7 +27,7 @@ export function mountAdvice(place, follow) {
       back?.();
       say("Undone.");
       forget();
-      return find("#advice").focus();
+      return find(document, "#advice").focus();
     }
     back = follow(button.dataset.query ?? "");
     const words = button.querySelector("[data-part=words]")?.textContent ?? "";
@@ -49,28 +46,28 @@ export function mountAdvice(place, follow) {
 }
 
 function unfold() {
-  find("#advice-ways").dataset.all = "";
-  find("#advice-more").hidden = true;
+  find(document, "#advice-ways").dataset.all = "";
+  find(document, "#advice-more").hidden = true;
   /** @type {HTMLElement | null} */ (document.querySelector(".ways__more button"))?.focus();
 }
 
 /** @param {string} words */
 function say(words) {
-  find("#advice-status").textContent = words;
+  find(document, "#advice-status").textContent = words;
 }
 
 /** Show that the ways on the page belong to other choices. */
 export function showSearching() {
-  find("#calculator-advice").setAttribute("aria-busy", "true");
+  find(document, "#calculator-advice").setAttribute("aria-busy", "true");
 }
 
 /** Show that nothing is known yet. */
 export function showNoAdvice() {
   showSearching();
-  delete find("#calculator-advice").dataset.for;
-  find("#advice-ways").replaceChildren();
-  find("#advice-more").hidden = true;
-  find("#advice-note").textContent = SEARCHING;
+  delete find(document, "#calculator-advice").dataset.for;
+  find(document, "#advice-ways").replaceChildren();
+  find(document, "#advice-more").hidden = true;
+  find(document, "#advice-note").textContent = SEARCHING;
 }
 
 /**
@@ -78,7 +75,7 @@ export function showNoAdvice() {
  * @type {(state: string) => boolean}
  */
 export function hasAdvice(state) {
-  const place = find("#calculator-advice");
+  const place = find(document, "#calculator-advice");
   if (place.dataset.for !== state) return false;
   place.setAttribute("aria-busy", "false");
   return true;
@@ -89,23 +86,23 @@ export function hasAdvice(state) {
  * @param {string} state What it is for.
  */
 export function showAdvice(advice, state) {
-  const place = find("#calculator-advice");
+  const place = find(document, "#calculator-advice");
   place.setAttribute("aria-busy", String(!advice.done));
   if (advice.done) place.dataset.for = state;
   else delete place.dataset.for;
-  find("#advice").textContent = advice.title;
-  find("#advice-note").textContent = advice.note || (advice.ways.length || advice.done ? "" : SEARCHING);
+  find(document, "#advice").textContent = advice.title;
+  find(document, "#advice-note").textContent = advice.note || (advice.ways.length || advice.done ? "" : SEARCHING);
   const shown = Number(place.dataset.shown);
-  find("#advice-ways").replaceChildren(...advice.ways.map((way, index) => rowOf(way, index >= shown)));
-  delete find("#advice-ways").dataset.all;
-  const more = find("#advice-more");
+  find(document, "#advice-ways").replaceChildren(...advice.ways.map((way, index) => rowOf(way, index >= shown)));
+  delete find(document, "#advice-ways").dataset.all;
+  const more = find(document, "#advice-more");
   more.hidden = !advice.done || advice.ways.length <= shown;
   more.textContent = `Show ${advice.ways.length - shown} more`;
 }
 
 /** @type {(way: Way, folded: boolean) => HTMLElement} */
 function rowOf(way, folded) {
-  const row = copyOf(find(way.query === null ? "#way-words" : "#way-button"), way);
+  const row = copyOf(find(document, way.query === null ? "#way-words" : "#way-button"), way);
   row.classList.toggle("ways__more", folded);
   if (way.query !== null) /** @type {HTMLElement} */ (row.firstElementChild).dataset.query = way.query;
   return row;

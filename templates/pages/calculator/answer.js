@@ -4,7 +4,7 @@
  * figure it shows (`data-text`) or which sizes CSS draws it by (`data-lengths`).
  */
 
-import { copyOf, findAll, make } from "#assets/elements.js";
+import { copyOf, find, findAll, make } from "#assets/elements.js";
 
 const NO_FIGURE = "–";
 const NO_VERDICT = "No figures for these choices yet.";
@@ -13,9 +13,6 @@ const NOTHING = "Nothing can be counted for these choices.";
 // What a visitor who begins with choices that are refused would wait for in vain.
 const WAITING = "#advice-note, .curve__note, #calculator-frontier [role=status]";
 const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "", time: "", training: "", evidence: "" };
-
-/** @param {string} selector */
-const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 
 /**
  * What stands at a dotted path.
@@ -48,11 +45,11 @@ export function showFigures(value) {
   }
   showSavings(value.savings, value.figures);
   showNotes(value.notes);
-  find("#calculator-command").textContent = value.command;
-  const answer = find("#calculator-answer");
+  find(document, "#calculator-command").textContent = value.command;
+  const answer = find(document, "#calculator-answer");
   answer.toggleAttribute("data-plain", value.is_plain);
   for (const state of ["data-stale", "data-none"]) answer.removeAttribute(state);
-  find("#calculator-refused").textContent = "";
+  find(document, "#calculator-refused").textContent = "";
   if (value.verdict) showFit(value.verdict.state);
   else showStale(COMPUTING, "", "verdict");
   answer.dataset.figuresId = String(Number(answer.dataset.figuresId ?? 0) + 1);
@@ -61,7 +58,7 @@ export function showFigures(value) {
 /** @param {any} value The value that calculator.protocol returns for "answer". */
 export function showAnswer(value) {
   showFigures(value);
-  const answer = find("#calculator-answer");
+  const answer = find(document, "#calculator-answer");
   answer.dataset.answerId = String(Number(answer.dataset.answerId) + 1);
 }
 
@@ -77,7 +74,7 @@ function showFit(state) {
  * @param {"" | "figures" | "verdict"} part Which alone is not; empty for both.
  */
 function showStale(words, sum = "", part = "") {
-  find("#calculator-answer").dataset.stale = part;
+  find(document, "#calculator-answer").dataset.stale = part;
   const texts = { "verdict.words": words, "verdict.sum": sum, "verdict.text": `${words} ${sum}`.trim() };
   for (const [path, text] of Object.entries(texts)) {
     for (const element of document.querySelectorAll(`[data-text='${path}']`)) {
@@ -103,7 +100,7 @@ export function showVerdict(known) {
 
 /** Say that no figures will come, because Python is gone. */
 export function showStopped() {
-  if ("stale" in find("#calculator-answer").dataset) showStale(NO_VERDICT);
+  if ("stale" in find(document, "#calculator-answer").dataset) showStale(NO_VERDICT);
 }
 
 /** Show that no figures are known: those that are in the page belong to other choices. */
@@ -120,9 +117,9 @@ export function showNone() {
   }
   showSavings([], {});
   showNotes([]);
-  find("#calculator-no-savings").hidden = true;
-  find("#calculator-command").textContent = NO_FIGURE;
-  find("#calculator-answer").dataset.none = "";
+  find(document, "#calculator-no-savings").hidden = true;
+  find(document, "#calculator-command").textContent = NO_FIGURE;
+  find(document, "#calculator-answer").dataset.none = "";
 }
 
 /**
@@ -132,8 +129,8 @@ export function showNone() {
  */
 export function showRefused(reason, way) {
   showStale(NO_VERDICT);
-  const place = find("#calculator-refused");
-  const none = "none" in find("#calculator-answer").dataset;
+  const place = find(document, "#calculator-refused");
+  const none = "none" in find(document, "#calculator-answer").dataset;
   place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;
   if (way) {
     const button = make("button", { type: "button", class: "button button--small" }, way.words);
@@ -145,24 +142,24 @@ export function showRefused(reason, way) {
 
 /** Say that the figures are not yet those of the form's present state. @type {(busy: boolean) => void} */
 export function showBusy(busy) {
-  find("#calculator-answer").setAttribute("aria-busy", String(busy));
+  find(document, "#calculator-answer").setAttribute("aria-busy", String(busy));
 }
 
 /** @type {(savings: any[], figures: Record<string, string>) => void} */
 function showSavings(savings, figures) {
   const rows = savings.map((saving, index) => {
     const [gpu, ram] = ["gpu", "ram"].map((name) => figures[`savings.${index}.${name}`]);
-    const row = copyOf(find("#saving-row"), { label: saving.label, gpu, ram });
+    const row = copyOf(find(document, "#saving-row"), { label: saving.label, gpu, ram });
     row.style.setProperty("--bytes", saving.gpu);
     row.toggleAttribute("data-costs", saving.gpu < 0);
     return row;
   });
-  find("#calculator-savings").replaceChildren(...rows);
-  find("#calculator-no-savings").hidden = rows.length > 0;
+  find(document, "#calculator-savings").replaceChildren(...rows);
+  find(document, "#calculator-no-savings").hidden = rows.length > 0;
 }
 
 /** @param {string[]} notes */
 function showNotes(notes) {
-  find("#calculator-notes").replaceChildren(...notes.map((note) => make("li", {}, note)));
-  find("#calculator-notes-block").hidden = notes.length === 0;
+  find(document, "#calculator-notes").replaceChildren(...notes.map((note) => make("li", {}, note)));
+  find(document, "#calculator-notes-block").hidden = notes.length === 0;
 }

@@ -69,27 +69,15 @@ export function mountCurve(place, ask) {
 
   /** The point that a share of the width is in. @param {number} x */
   function pointAt(x) {
-    const points = /** @type {Curve} */ (curve).points;
-    const after = points.findIndex((point) => point.x > x);
-    return (after < 0 ? points.length : after) - 1;
+    return /** @type {Curve} */ (curve).points.findLastIndex((point) => point.x <= x);
   }
 
   /** The first point of the next layer, or of the one before. @param {number} by */
   function layerFrom(by) {
     const { points } = /** @type {Curve} */ (curve);
-    const { layer } = points[at];
-    let next = at;
-    while (points[next]?.layer === layer) next += by;
-    if (!points[next]) return by > 0 ? points.length - 1 : 0;
-    return by > 0 ? next : firstOf(next);
-  }
-
-  /** The first point of a layer. @param {number} last */
-  function firstOf(last) {
-    const { points } = /** @type {Curve} */ (curve);
-    let first = last;
-    while (points[first - 1]?.layer === points[last].layer) first -= 1;
-    return first;
+    const starts = [...points.keys()].filter((index) => points[index].layer !== points[index - 1]?.layer);
+    const here = starts.findLastIndex((start) => start <= at);
+    return starts[here + by] ?? (by > 0 ? points.length - 1 : 0);
   }
 
   /** @param {PointerEvent} event */

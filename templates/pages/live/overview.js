@@ -2,7 +2,7 @@
 /* A run in a few figures and sentences, at the top of its page and in its last section. */
 
 import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "#assets/live/figures.js";
-import { make, write } from "#assets/elements.js";
+import { find, make, write } from "#assets/elements.js";
 import { describe } from "#assets/live/status.js";
 import { webPage } from "#assets/live/valid.js";
 import { ageInWords, count, momentInWords } from "#assets/live/words.js";
@@ -17,14 +17,9 @@ export class Overview {
     this.root = root;
   }
 
-  /** @param {string} name */
-  #find(name) {
-    return /** @type {HTMLElement | null} */ (this.root.querySelector(`[data-live="${name}"]`));
-  }
-
   /** @param {Record<string, string>} texts */
   #write(texts) {
-    for (const [name, text] of Object.entries(texts)) write(this.#find(name), text);
+    for (const [name, text] of Object.entries(texts)) write(find(this.root, `[data-live="${name}"]`), text);
   }
 
   /** All figures. @type {(data: RunData, now: number) => void} */
@@ -41,11 +36,11 @@ export class Overview {
   tick(data, now) {
     if (!data.loaded && !data.outage) return;
     const state = data.loaded || data.card ? describe(data, now) : undefined;
-    const place = /** @type {HTMLElement} */ (this.root.querySelector(".live__state"));
+    const place = find(this.root, ".live__state");
     place.dataset.state = state?.kind ?? "unknown";
     const sentence = state?.sentence ?? "Unknown";
     this.#write({ state: sentence, detail: state?.detail ?? "", left: lengthInWords(data, state?.kind) });
-    /** @type {HTMLElement} */ (this.#find("state")).dataset.state = state?.kind ?? "";
+    find(this.root, "[data-live=state]").dataset.state = state?.kind ?? "";
     this.#announce(state?.kind === "silent" ? "The run is silent." : data.outage ? "The server does not respond." : `${sentence}.`);
     this.#showProblems(data);
   }
@@ -82,7 +77,7 @@ export class Overview {
   #showFigures(data) {
     this.#write(keyFigures(data));
     const { share, words } = done(data);
-    const bar = /** @type {HTMLElement} */ (this.#find("progress"));
+    const bar = find(this.root, "[data-live=progress]");
     bar.style.setProperty("--done", String(share));
     bar.setAttribute("aria-label", words);
   }
@@ -90,8 +85,8 @@ export class Overview {
   /** @param {RunData} data */
   #showCard({ card, name, folder }) {
     if (!card) return;
-    /** @type {HTMLAnchorElement} */ (this.#find("feed")).href = new URL("feed.xml", folder).href;
-    const list = /** @type {HTMLElement} */ (this.#find("about"));
+    /** @type {HTMLAnchorElement} */ (find(this.root, "[data-live=feed]")).href = new URL("feed.xml", folder).href;
+    const list = find(this.root, "[data-live=about]");
     list.replaceChildren(
       ...about(card, name).map(([label, words]) => make("div", {}, make("dt", {}, label), make("dd", {}, words))),
       ...safeLinks(card.links).map(([label, address]) =>
