@@ -110,12 +110,10 @@ async function createRoom(settings) {
 }
 
 /**
- * Start another Python and keep its memory, unless that has been tried already.
+ * Start another Python and keep its memory.
  * @returns {Promise<boolean>} Whether memory is kept now.
  */
 export async function keep() {
-  const kept = await caches.match(ADDRESS, { cacheName: STORE, ignoreVary: true });
-  if (kept) return kept.headers.has(DIGEST);
   try {
     const python = await load({ _makeSnapshot: true });
     warm(python);
