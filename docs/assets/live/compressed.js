@@ -6,6 +6,7 @@
 
 import { request, ServerError } from "./request.js";
 
+const MOST_BYTES = 1 << 28; // unpacked; a file that says more is not one of ours
 const MAGIC = [0x1f, 0x8b];
 
 /** @typedef {{reply: import("./request.js").Reply, unpack: () => Promise<Uint8Array<ArrayBuffer>>}} Packed unpack rejects for what is not in the format. */
@@ -33,9 +34,21 @@ export async function requestCompressed(address, options) {
  * it already.
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @throws {TypeError} for what is not in the format, or is cut short
+ * @throws {RangeError} for too much
  */
 async function unpack(bytes) {
   if (!MAGIC.every((byte, at) => bytes[at] === byte)) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const reader = stream.getReader();
+  const parts = [];
+  let size = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    size += part.value.length;
+    if (size > MOST_BYTES) {
+      await reader.cancel();
+      throw new RangeError(`more than ${MOST_BYTES} bytes`);
+    }
+    parts.push(/** @type {Uint8Array<ArrayBuffer>} */ (part.value));
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
