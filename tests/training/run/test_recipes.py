@@ -1,5 +1,6 @@
 """Recipes as data: what a file may say, and what it may not; the learning rate over the steps."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_schedule_warms_up_and_ends_at_zero() -> None:
 
 
 @pytest.mark.parametrize(("total", "warm_up"), [(300, 10), (40, 0), (40, 1), (7, 7), (1, 0)])
-def test_the_page_draws_the_rates_that_volunteers_follow(total: int, warm_up: int) -> None:
+def test_the_page_draws_and_follows_the_volunteers_rates(total: int, warm_up: int) -> None:
     schedule = ScheduleSettings(total, warm_up)
     steps, rates = zip(*corners(schedule, 0.05), strict=True)
     asked = range(1, total + 3)
@@ -120,4 +121,7 @@ def test_the_page_draws_the_rates_that_volunteers_follow(total: int, warm_up: in
         "docs/assets/live/series.js", "interpolate", [[steps, rates, step] for step in asked]
     )
     # the page counts steps from 1, the schedule from 0
-    assert drawn == pytest.approx([0.05 * learning_rate_factor(schedule, n - 1) for n in asked])
+    factors = [learning_rate_factor(schedule, n - 1) for n in asked]
+    assert drawn == pytest.approx([0.05 * factor for factor in factors])
+    followed = [[asdict(schedule), n - 1] for n in asked]
+    assert call("docs/assets/tab/lamb.js", "rateFactor", followed) == pytest.approx(factors)

@@ -4,7 +4,7 @@ from tests.training.scripts import Scripts
 
 PROGRAM = """
 import { readFileSync } from "node:fs";
-import { Lamb, rateFactor } from "./docs/assets/tab/lamb.js";
+import { Lamb } from "./docs/assets/tab/lamb.js";
 import { Learner } from "./docs/assets/tab/learner.js";
 import { Member } from "./docs/assets/tab/member.js";
 import { tensorsOf } from "./docs/assets/tab/parameters.js";
@@ -56,7 +56,6 @@ const answers = {
     gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
     return weights;
   },
-  factors: ({ schedule, steps }) => steps.map((step) => rateFactor(schedule, step)),
   parts: ({ count, members }) => partsOf(count, members),
   aggregated: ({ vectors, weights, aggregation }) => aggregate(vectors, weights, aggregation),
   sent: ({ gradient, behavior }) => sent(gradient, behavior, Math.random),

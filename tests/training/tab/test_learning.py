@@ -1,4 +1,4 @@
-"""The page's own training held against PyTorch's: gradients, optimizers, learning rates."""
+"""The page's own training held against PyTorch's: gradients and optimizers."""
 
 import math
 from dataclasses import asdict, replace
@@ -12,7 +12,7 @@ from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 from training.optimizer.lamb import Lamb, parameter_groups
 from training.pictures.in_page import shape_of
-from training.run.recipes import REHEARSAL, TAB, learning_rate_factor
+from training.run.recipes import REHEARSAL, TAB
 from training.sparse.shared import flatten
 
 SHAPE = {
@@ -117,10 +117,3 @@ def test_the_optimizers_steps_are_pythons() -> None:
     steps = steps_of(model, optimizer)
     moved = ask("moved", kind="Lamb", settings=asdict(EXACT.optimizer), **steps)
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-4, atol=1e-5)
-
-
-def test_the_learning_rate_is_pythons() -> None:
-    schedule, steps = TAB.schedule, [0, 1, 8, 9, 10, 11, 400, 719, 720, 800]
-    assert (schedule.warmup_steps, schedule.total_steps) == (10, 720)  # the steps' corners
-    found = ask("factors", schedule=asdict(schedule), steps=steps)
-    assert found == pytest.approx([learning_rate_factor(schedule, step) for step in steps])
