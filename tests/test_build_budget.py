@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from tools.bundle import imported_by
 from tools.links import elements
 
 MOST_FILES, MOST_BYTES = 14, 230_000
@@ -45,12 +44,3 @@ def asked_for(page: Path) -> Iterator[str]:
                 continue
         if not address.startswith("data:"):
             yield address
-
-
-def test_a_script_needs_what_it_imports_and_not_what_it_imports_later(tmp_path: Path) -> None:
-    (tmp_path / "one.js").write_text('import{a}from"./two.js";import("./asked.js");')
-    (tmp_path / "two.js").write_text('import "./three.js"; import { b } from "./one.js";')
-    for name in ("three.js", "asked.js"):
-        (tmp_path / name).touch()
-    names = [path.name for path in imported_by(tmp_path / "one.js")]
-    assert names == ["two.js", "three.js"]

@@ -11,12 +11,14 @@ from tools.console import BuildError
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
-    """A site with two scripts that share a third."""
+    """A site with two scripts that share two others; one asks for a fifth later."""
     named = '<p data-script="two"><p data-script="one"><p data-script="two">'
     files = {
-        "assets/one.js": 'import{a}from"./chunk-A.js";',
+        "assets/one.js": 'import{a}from"./chunk-A.js";import("./chunk-C.js");',
         "assets/two.js": 'import{a}from"./chunk-A.js";',
-        "assets/chunk-A.js": "export const a=1;",
+        "assets/chunk-A.js": 'import "./chunk-B.js";export const a=1;',
+        "assets/chunk-B.js": 'import { a } from "./chunk-A.js";',
+        "assets/chunk-C.js": "",
         "deep/page/index.html": f"<head></head>{named}",
         "index.html": "<head></head>",
     }
@@ -28,6 +30,7 @@ def test_a_pages_head_loads_its_scripts_and_what_they_share_once(built: Path) ->
     head = (built / "deep" / "page" / "index.html").read_text("utf-8").partition("</head>")[0]
     assert head.endswith(
         '<link rel="modulepreload" href="../../assets/chunk-A.js">'
+        '<link rel="modulepreload" href="../../assets/chunk-B.js">'
         '<script type="module" src="../../assets/two.js"></script>'
         '<script type="module" src="../../assets/one.js"></script>'
     )
