@@ -61,7 +61,6 @@ def test_other_models_have_pythons_verdict_within_the_bounds(model: str) -> None
 
 def test_a_name_that_the_list_lacks_has_its_shapes_key() -> None:
     names = first.shapes()["names"]
-    assert isinstance(names, dict)
     assert names["llama3.18b"] == "meta-llama/Llama-3.1-8B"
     for key, name in names.items():
         assert known_shape(key) == name

@@ -102,7 +102,6 @@ def test_keys_and_the_pointer_move_the_cursor(visit: Visitor) -> None:
     expect(slider).to_have_attribute("aria-valuenow", str(curve["peak"]))
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
-    assert box is not None
     for share in (0.25, 0.98):
         page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
         now = int(slider.get_attribute("aria-valuenow") or 0)

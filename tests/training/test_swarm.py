@@ -55,9 +55,7 @@ class Scenario(Swarm):
 
     def libraries(self, name: str) -> str:
         """The files that a process has loaded."""
-        process = self.members[name].process
-        assert process is not None
-        return Path("/proc", str(process.pid), "maps").read_text()
+        return Path("/proc", str(self.members[name].process.pid), "maps").read_text()
 
     def kill_in_mid_step(self, name: str) -> None:
         busy = ("waiting", "averaging")

@@ -227,7 +227,6 @@ def test_a_checkpoint_holds_the_optimizers_states(tmp_path: Path) -> None:
     live = LiveFolder(tmp_path)
     checkpoint.publish(live, new_model(1.0), 10, None, "", states_of(3.0))
     states = checkpoint.fetch_states(str(tmp_path), 10, states_of(0.0))
-    assert states is not None
     assert all(torch.equal(a, b) for a, b in zip(states, states_of(3.0), strict=True))
     assert checkpoint.fetch_states(str(tmp_path), 9, states_of(0.0)) is None  # of another step
     checkpoint.publish(live, new_model(1.0), 20, None, "")

@@ -101,9 +101,7 @@ def packed(tmp_path: Path) -> Callable[[TextToImageTransformer], Path]:
     """Writes the file that the monitor would write for a model."""
 
     def pack(model: TextToImageTransformer) -> Path:
-        content = in_page.pack(model, TINY)
-        assert content is not None
-        (tmp_path / "drawing.safetensors").write_bytes(content)
+        (tmp_path / "drawing.safetensors").write_bytes(in_page.pack(model, TINY))
         return tmp_path / "drawing.safetensors"
 
     return pack
