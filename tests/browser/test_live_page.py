@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pieces.recorded_run import first_run
-from tests.browser.test_every_page import AXE, all_findings
+from tests.browser.test_every_page import AXE, findings
 from tests.browser.visits import Visitor, touch
 from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
 
@@ -227,7 +227,7 @@ def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archi
     touch(page)
     expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
     page.add_script_tag(path=AXE)
-    assert all_findings(page) == []
+    assert findings(page) == []
     page.get_by_role("link", name=title).click()
     expect(page.locator("[data-live=step]")).to_be_visible()
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.test_every_page import AXE, END_TRANSITIONS, FITS, all_findings
+from tests.browser.test_every_page import AXE, END_TRANSITIONS, FITS, findings
 from tests.browser.visits import Visitor
 from tests.calculator.plans import ask
 
@@ -153,4 +153,4 @@ def test_rows_of_gpus_fit_the_window_and_axe_finds_nothing(visit: Visitor) -> No
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function(FITS, arg=width)
         assert_shows(page, state)
-    assert all_findings(page) == []
+    assert findings(page) == []
