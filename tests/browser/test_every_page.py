@@ -65,6 +65,7 @@ OF_LOOKS = ("target-size", "scrollable-region-focusable", "color-contrast")
 SCHEME = "(name) => document.body.setAttribute('data-md-color-scheme', name)"
 # Pages of whose texts a wide window has more, the first for what all pages have.
 WIDER = {"about/", "live/", "measurements/", "reference/", "tutorial/"}
+UNFOLD = "() => { for (const one of document.querySelectorAll('details')) one.open = true; }"
 # The site's policy allows a style that a script makes, not one that a test adds.
 END_TRANSITIONS = """() => {
   const style = new CSSStyleSheet();
@@ -182,7 +183,7 @@ def test_a_page_loads_only_its_own_files_stays_still_fits_and_is_accessible(
     assert [url for url in visitor.requests if not url.startswith(own)] == []
     assert len(visitor.requests) <= MOST_REQUESTS, visitor.requests
     assert page.context.cookies() == []
-    unfold(page)
+    page.evaluate(UNFOLD)
     page.evaluate(END_TRANSITIONS)
     assert page.evaluate(CUT_CHOICES) == []
     assert page.evaluate(CUT, "table.words, pre.terminal") == []
