@@ -285,7 +285,7 @@ def test_pictures_go_through_the_run_by_keyboard_and_checkpoints_show_theirs(arc
     expect(when).to_contain_text(f"Step {first['step']}")
 
 
-def test_a_run_of_31250_steps_and_10000_contributors_draws_only_what_is_seen(
+def test_a_run_of_31250_steps_and_10000_contributors_is_drawn_in_parts(
     visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
     server, run = stage
