@@ -2,13 +2,10 @@
 
 It makes each address of the sitemap whole without a base, which only works where the sitemap has
 the host, port and path that the site is looked at under. Opening a page, it makes the browser work
-out the whole page's style four times in one task, and loads the search's index. Where a release of
-the theme has no such place, the site works all the same: pages reload, or open more slowly, or have
-landmarks for screen readers that are none.
-
-Processor time of a page's first opening in Chromium traces: 346 ms unchanged, 241 ms with all, the
-longest task 60 and 27 ms; with one change alone, the figure beside it. A phone takes four times as
-long.
+out the whole page's style four times in one task, and loads the search's index. Where a release has
+no such place, the site works all the same, with reloads, slower pages or needless landmarks.
+Processor time of a page's first opening in Chromium traces (a phone takes four times as long): 346
+ms unchanged, 241 ms with all, the longest task 60 and 27 ms; beside a change, with it alone.
 """
 
 import re
