@@ -61,8 +61,9 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _ensure_everything()
             return _in_venv("-m", "tests.quick")
         case "test":
-            _ensure_everything()
+            ensure(EVERYTHING)
             with _compiling():
+                install_node_packages(find_node(), Packages.ALL)
                 _build()
                 # Before the tests: fetching a browser takes a while, and pytest would hide it.
                 status = _in_venv("-m", "tools.chromium")
