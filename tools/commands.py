@@ -102,15 +102,13 @@ def _compiling() -> Iterator[None]:
         return
     command = [str(venv_python()), "-m", "pytest", "--collect-only"]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        command, cwd=ROOT, env=_compiled(), stdout=quiet, stderr=quiet
-    ) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=_compiled(), stdout=quiet, stderr=quiet) as child:
         try:
             yield
         except BaseException:
-            process.terminate()
+            child.terminate()
             raise
-    if process.returncode == 0:
+    if child.returncode == 0:
         stamp.touch()
 
 
