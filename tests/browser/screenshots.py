@@ -21,7 +21,7 @@ NO_FILE_NAME = re.compile(r"[^\w.-]+")
 def address_of(name: str) -> str:
     """The address of a page in the site, by its name and perhaps a query."""
     path, mark, query = name.partition("?")
-    return f"{path}/{mark}{query}"
+    return f"{path.rstrip('/')}/{mark}{query}"
 
 
 def take(visitor: Visit, path: str, target: Path) -> None:
