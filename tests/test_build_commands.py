@@ -56,8 +56,8 @@ def test_every_test_is_run_unless_options_choose(
     monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     runs: list[tuple[str, ...]] = []
-    for name in ("ensure", "find_node", "install_node_packages", "_build"):
-        monkeypatch.setattr(commands, name, lambda *_: None)
+    for name in ("_ensure_everything", "_build"):
+        monkeypatch.setattr(commands, name, lambda: None)
     monkeypatch.setattr(commands, "_compiling", nullcontext)
     monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 0)
     assert commands.main(["test", *options]) == 0

@@ -61,9 +61,8 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _ensure_everything()
             return _in_venv("-m", "tests.quick")
         case "test":
-            ensure(EVERYTHING)
+            _ensure_everything()
             with _compiling():
-                install_node_packages(find_node(), Packages.ALL)
                 _build()
                 # Before the tests: fetching a browser takes a while, and pytest would hide it.
                 status = _in_venv("-m", "tools.chromium")
