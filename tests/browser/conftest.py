@@ -74,7 +74,7 @@ def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -
 def returning(browser: Browser, site_address: str) -> Iterator[Visit]:
     """The visitor of many tests, whose one Python starts once, and who asks for little motion.
 
-    To draw what moves takes a tenth of the time of a page that is asked a question.
+    To draw what moves takes a twelfth of the processor's time in `test_form.py`.
     """
     with new_context(browser, reduced_motion="reduce") as context:
         context.add_init_script(HUSH)
